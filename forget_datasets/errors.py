@@ -1,0 +1,20 @@
+"""Errors that a person can act on: the commands print them without a traceback."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """Bad input; the message says what was wrong and what to do. Commands exit with 2."""
+
+
+class EnvironmentFault(UserError):
+    """The machine is in the way (a full or read-only disk, say). Commands exit with 1."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
+    """An unknown name, with the closest known one."""
+    options = list(known)
+    close = get_close_matches(name.lower(), options, n=1, cutoff=0.5)
+    hint = f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(options)}."
+    return UserError(f"no {what} named '{name}'. {hint}")

@@ -1,0 +1,88 @@
+"""Pools: what a slot can be filled with, by position. A value is addressed, never searched."""
+
+import re
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Protocol
+
+_DIGITS = "0123456789"
+_ALPHABETS = {"#": _DIGITS, "*": "abcdefghijklmnopqrstuvwxyz" + _DIGITS}
+
+
+class Pool(Protocol):
+    """An addressable, finite supply of distinct values."""
+
+    @property
+    def size(self) -> int: ...
+    def value(self, index: int) -> str: ...
+
+
+class Listed:
+    """Values written out one by one."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.values = tuple(values)
+        self.size = len(self.values)
+
+    def value(self, index: int) -> str:
+        return self.values[index]
+
+
+class Patterned:
+    """Values spelled by patterns: "#" stands for a digit, "*" for a lower-case letter or digit, the rest for itself."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = tuple(patterns)
+        self._sizes = [prod(len(_ALPHABETS.get(c, "x")) for c in pattern) for pattern in self.patterns]
+        self.size = sum(self._sizes)
+
+    def value(self, index: int) -> str:
+        for pattern, size in zip(self.patterns, self._sizes, strict=True):
+            if index < size:
+                return _spell(pattern, index)
+            index -= size
+        raise IndexError(f"a pool of {self.size} values has no value {index + self.size}")
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        """What finds any value of the pool in a folded text."""
+        return re.compile("|".join("".join(map(_class, pattern.lower())) for pattern in self.patterns))
+
+
+def _class(character: str) -> str:
+    return {"#": "[0-9]", "*": "[a-z0-9]"}.get(character) or re.escape(character)
+
+
+def _spell(pattern: str, index: int) -> str:
+    spelled = []
+    for character in pattern:
+        alphabet = _ALPHABETS.get(character)
+        if alphabet is None:
+            spelled.append(character)
+        else:
+            index, place = divmod(index, len(alphabet))
+            spelled.append(alphabet[place])
+    return "".join(spelled)
+
+
+def skip(index: int, used: Sequence[int]) -> int:
+    """The `index`-th position that is not among `used`."""
+    for taken in sorted(used):
+        if index >= taken:
+            index += 1
+    return index
+
+
+def distinct(sizes: Sequence[tuple[str, int]], rank: int) -> Iterator[tuple[str, int]]:
+    """Positions in named pools, distinct within a pool, of the `rank`-th combination (mixed radix).
+
+    Args:
+        sizes: pool name and size of each slot, in order.
+        rank: from 0 to the product of the falling sizes, minus 1.
+    """
+    used: dict[str, list[int]] = {}
+    for pool, size in sizes:
+        taken = used.setdefault(pool, [])
+        rank, place = divmod(rank, size - len(taken))
+        taken.append(skip(place, taken))
+        yield pool, taken[-1]

@@ -1,0 +1,160 @@
+"""What makes exact substring verdicts safe: a screen over a language's data, and a proof for every single case.
+
+The proof reads the row alone, so whoever has the Parquet can repeat it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from forget_datasets.forgeteval.languages import Language, fold, slots_of
+from forget_datasets.forgeteval.pools import Listed, Patterned
+from forget_datasets.rows import GeneratedCase
+
+MINIMUM_DISTRACTORS = 200
+_SHORTEST_LATIN = 3
+
+
+class ScreeningError(Exception):
+    """A generated case is ambiguous; the language file is to blame."""
+
+
+def meets(needle: str, folded: str) -> bool:
+    """Whether a string occurs in a folded text, under `.lower()` or `.casefold()`."""
+    return needle.lower() in folded or needle.casefold() in folded
+
+
+def require_proof(case: GeneratedCase) -> None:
+    """Raises ScreeningError with all problems of a case, if it has any."""
+    if problems := prove(case):
+        raise ScreeningError(f"{case.lang} {case.id}: " + "; ".join(problems))
+
+
+def prove(case: GeneratedCase) -> list[str]:
+    """What is wrong with a case, each problem naming the column it is in; empty is proven."""
+    return [*_prove_probes(case), *_prove_texts(case)]
+
+
+def _prove_probes(case: GeneratedCase) -> Iterator[str]:
+    leaks = [p for p in case.probes if p.kind == "leak"]
+    survivors = [p for p in case.probes if p.kind == "survivor"]
+    if len(leaks) + len(survivors) != len(case.probes):
+        yield "probes: a kind is neither 'leak' nor 'survivor'"
+    if [p.must_not_contain for p in leaks] != [[s] for s in case.must_not_contain]:
+        yield "probes: not exactly one leak probe per forbidden string"
+    for probe in leaks:
+        if probe.must_contain or not all(meets(s, fold(probe.query)) for s in probe.must_not_contain):
+            yield f"probes: the leak probe '{probe.query}' requires something or does not ask for its string"
+    for probe in survivors:
+        if len(probe.must_contain) != 1 or probe.must_not_contain:
+            yield f"probes: the survivor probe '{probe.query}' does not require exactly one string"
+        elif meets(probe.must_contain[0], fold(probe.query)):
+            yield f"probes: '{probe.must_contain[0]}' is in its own query"
+    queries = [case.final_query, *(p.query for p in case.probes)]
+    if len(set(queries)) != len(queries):
+        yield "probes: two queries are the same"
+    for string in case.must_contain:
+        if meets(string, fold(case.final_query)):
+            yield f"must_contain: '{string}' is in the final query"
+
+
+def _prove_texts(case: GeneratedCase) -> Iterator[str]:
+    setup = [fold(text) for text in case.setup_facts]
+    written = [fold(m[2]) for m in case.mutations if len(m) > 2]
+    texts = [*setup, *written]
+    goes = [any(meets(s, text) for s in case.must_not_contain) for text in texts]
+    if len(set(setup)) != len(setup):
+        yield "setup_facts: two facts are the same"
+    if not case.must_not_contain or not case.mutations:
+        yield "must_not_contain: nothing is forbidden, or nothing is mutated"
+    for string in case.must_not_contain:
+        if not any(meets(string, text) for text in texts):
+            yield f"must_not_contain: '{string}' is in no fact that goes"
+    if written and goes[-1]:
+        yield "mutations: the last new text holds a forbidden string"
+    required = [*case.must_contain, *(p.must_contain[0] for p in case.probes if p.kind == "survivor")]
+    for string in required:
+        holders = [gone for text, gone in zip(texts, goes, strict=True) if meets(string, text)]
+        if not holders:
+            yield f"must_contain: '{string}' is in no fact"
+        elif any(holders):
+            yield f"must_contain: '{string}' is in a fact that goes"
+    yield from _prove_purges(case, texts, goes)
+    yield from _prove_rest(case, setup, written)
+
+
+def _prove_purges(case: GeneratedCase, texts: Sequence[str], goes: Sequence[bool]) -> Iterator[str]:
+    for mutation in case.mutations:
+        if mutation[0] == "purge":
+            holders = [gone for text, gone in zip(texts, goes, strict=True) if meets(mutation[1], text)]
+            if not holders or not all(holders):
+                yield f"mutations: the identifier '{mutation[1]}' is in no fact, or in one that survives"
+
+
+def _prove_rest(case: GeneratedCase, setup: Sequence[str], written: Sequence[str]) -> Iterator[str]:
+    survivors = [p.must_contain[0] for p in case.probes if p.kind == "survivor"]
+    untouched = [
+        s for s in survivors if any(meets(s, text) for text in setup) and not any(meets(s, text) for text in written)
+    ]
+    if not untouched:
+        yield "probes: no survivor probe requires a string that no mutation touches"
+    strings = [*case.must_contain, *case.must_not_contain, *survivors]
+    idle = sum(not any(meets(s, text) for s in strings) for text in setup)
+    if idle != case.n_distractors:
+        yield f"n_distractors: {case.n_distractors}, but {idle} facts hold none of the case's strings"
+
+
+def screen_language(language: Language) -> list[str]:
+    """What in a language's pools, phrasings and distractors could make a verdict ambiguous; empty is screened.
+
+    A checked value (one that a verdict may look for) may stand inside no other value, no phrasing and no distractor.
+    """
+    return [*_screen_sizes(language), *_screen_values(language)]
+
+
+def _screen_sizes(language: Language) -> Iterator[str]:
+    if len(set(language.distractors)) < MINIMUM_DISTRACTORS:
+        yield f"{len(set(language.distractors))} distinct distractors, fewer than {MINIMUM_DISTRACTORS}"
+    for name, pool in language.pools.items():
+        if isinstance(pool, Listed):
+            folded = [value.casefold() for value in pool.values]
+            yield from (
+                f"pool {name}: '{v}' stands there twice" for v in sorted({v for v in folded if folded.count(v) > 1})
+            )
+
+
+def checked_pools(language: Language) -> set[str]:
+    """The pools whose values a verdict may look for."""
+    found = set()
+    for template in (t for family in language.templates.values() for t in family.values()):
+        slots = {**template.slots, **template.extras}
+        found |= {slots[slot] for form in template.checked for slot in slots_of(form)}
+    return found
+
+
+def _screen_values(language: Language) -> Iterator[str]:
+    checked = checked_pools(language)
+    literals = _literals(language)
+    listed = {name: pool.values for name, pool in language.pools.items() if isinstance(pool, Listed)}
+    places = [(f"'{text}'", fold(text)) for text in (*literals, *language.distractors)]
+    values = [(f"'{value}' of pool {name}", fold(value)) for name, group in listed.items() for value in group]
+    for name in sorted(checked):
+        pool = language.pools[name]
+        if isinstance(pool, Patterned):
+            yield from (
+                f"pool {name} could spell a part of {w}" for w, t in (*places, *values) if pool.expression.search(t)
+            )
+            continue
+        for value in listed[name]:
+            if len(value) < _SHORTEST_LATIN and value.isascii():
+                yield f"pool {name}: '{value}' is shorter than {_SHORTEST_LATIN} letters"
+            itself = f"'{value}' of pool {name}"
+            yield from (f"{itself} is in {w}" for w, t in (*places, *values) if w != itself and meets(value, t))
+
+
+def _literals(language: Language) -> list[str]:
+    templates = (t for family in language.templates.values() for t in family.values())
+    # A slot becomes a character that no value holds, so that a value cannot reach across it.
+    return [
+        phrase.format_map(dict.fromkeys(slots_of(phrase), "\0")).replace("\0", "␣")
+        for template in templates
+        for phrase in (*template.phrasings(), *template.checked)
+    ]
