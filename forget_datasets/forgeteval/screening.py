@@ -60,46 +60,42 @@ def _prove_texts(case: GeneratedCase) -> Iterator[str]:
     setup = [fold(text) for text in case.setup_facts]
     written = [fold(m[2]) for m in case.mutations if len(m) > 2]
     texts = [*setup, *written]
-    goes = [any(meets(s, text) for s in case.must_not_contain) for text in texts]
+    survivors = [p.must_contain[0] for p in case.probes if p.kind == "survivor" and p.must_contain]
+    forbidden = {s: _holders(s, texts) for s in case.must_not_contain}
+    required = {s: _holders(s, texts) for s in (*case.must_contain, *survivors)}
+    goes = set[int]().union(*forbidden.values())
     if len(set(setup)) != len(setup):
         yield "setup_facts: two facts are the same"
-    if not case.must_not_contain or not case.mutations:
+    if not forbidden or not case.mutations:
         yield "must_not_contain: nothing is forbidden, or nothing is mutated"
-    for string in case.must_not_contain:
-        if not any(meets(string, text) for text in texts):
-            yield f"must_not_contain: '{string}' is in no fact that goes"
-    if written and goes[-1]:
+    yield from (f"must_not_contain: '{s}' is in no fact that goes" for s, held in forbidden.items() if not held)
+    if written and len(texts) - 1 in goes:
         yield "mutations: the last new text holds a forbidden string"
-    required = [*case.must_contain, *(p.must_contain[0] for p in case.probes if p.kind == "survivor")]
-    for string in required:
-        holders = [gone for text, gone in zip(texts, goes, strict=True) if meets(string, text)]
-        if not holders:
+    for string, held in required.items():
+        if not held:
             yield f"must_contain: '{string}' is in no fact"
-        elif any(holders):
+        elif held & goes:
             yield f"must_contain: '{string}' is in a fact that goes"
-    yield from _prove_purges(case, texts, goes)
-    yield from _prove_rest(case, setup, written)
-
-
-def _prove_purges(case: GeneratedCase, texts: Sequence[str], goes: Sequence[bool]) -> Iterator[str]:
-    for mutation in case.mutations:
-        if mutation[0] == "purge":
-            holders = [gone for text, gone in zip(texts, goes, strict=True) if meets(mutation[1], text)]
-            if not holders or not all(holders):
-                yield f"mutations: the identifier '{mutation[1]}' is in no fact, or in one that survives"
-
-
-def _prove_rest(case: GeneratedCase, setup: Sequence[str], written: Sequence[str]) -> Iterator[str]:
-    survivors = [p.must_contain[0] for p in case.probes if p.kind == "survivor"]
-    untouched = [
-        s for s in survivors if any(meets(s, text) for text in setup) and not any(meets(s, text) for text in written)
-    ]
-    if not untouched:
+    if not any(required[s] and max(required[s]) < len(setup) for s in survivors):
         yield "probes: no survivor probe requires a string that no mutation touches"
-    strings = [*case.must_contain, *case.must_not_contain, *survivors]
-    idle = sum(not any(meets(s, text) for s in strings) for text in setup)
+    yield from _prove_purges(case, texts, goes)
+    idle = len(setup) - sum(i < len(setup) for i in goes.union(*required.values()))
     if idle != case.n_distractors:
         yield f"n_distractors: {case.n_distractors}, but {idle} facts hold none of the case's strings"
+
+
+def _holders(string: str, texts: Sequence[str]) -> set[int]:
+    """The positions of the folded texts that a string meets."""
+    lower, casefold = string.lower(), string.casefold()
+    return {i for i, text in enumerate(texts) if lower in text or casefold in text}
+
+
+def _prove_purges(case: GeneratedCase, texts: Sequence[str], goes: set[int]) -> Iterator[str]:
+    for mutation in case.mutations:
+        if mutation[0] == "purge":
+            held = _holders(mutation[1], texts)
+            if not held or held - goes:
+                yield f"mutations: the identifier '{mutation[1]}' is in no fact, or in one that survives"
 
 
 def screen_language(language: Language) -> list[str]:
