@@ -1,8 +1,10 @@
 """What a memory system offers, what it declares, and how a case can end. Imports nothing heavy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
+
+from forget_datasets.rows import Session
 
 Embedder = Callable[[Sequence[str]], Any]
 """Texts in, a float32 array of shape (len(texts), dim) with rows of unit length out."""
@@ -20,6 +22,14 @@ class Chooser(StrEnum):
 
     SYSTEM = "system"
     POLICY = "policy"
+
+
+class Scale(StrEnum):
+    """What the scores of a system are; the gap policy works on them as they come, so a report names the scale."""
+
+    COSINE = "cosine"
+    EUCLIDEAN = "1 - d/2, d the Euclidean distance of unit vectors"
+    NONE = "none"
 
 
 class Status(StrEnum):
@@ -47,3 +57,37 @@ class Memory(Protocol):
     def supersede(self, old_query: str, new_text: str) -> None: ...
     def release(self, query: str) -> int: ...
     def purge(self, query: str) -> int: ...
+
+
+class Declared(Protocol):
+    """What an adapter may say of itself, as class attributes; all of it is optional.
+
+    An operation without an entry in `operations` is printed as undeclared. `distribution` is the package on the index,
+    `extra` the extra of this project that installs it, `needs` what no install line can bring.
+
+    Besides the six methods an adapter may have `inscribe_many(texts) -> ids`, with the same effect as one by one;
+    `snapshot() -> state` and `restore(state)`; `close()`. A constructor parameter called `embed` is given the embedder.
+    """
+
+    operations: Mapping[str, Kind]
+    choosers: Mapping[str, Chooser]
+    score_scale: Scale
+    distribution: str
+    extra: str
+    needs: str
+
+
+@runtime_checkable
+class Assistant(Protocol):
+    """An assistant under test (MemBehave card, "How to use it"): it hears a history, answers, and is asked to forget.
+
+    `forget` may raise NotImplementedError: the assistant cannot forget. What it returns is recorded and decides nothing.
+    Optional, as on a memory: `snapshot() -> state` and `restore(state)`, so that one ingest serves several items, and
+    `close()`.
+    """
+
+    name: str
+
+    def ingest(self, sessions: Sequence[Session]) -> None: ...
+    def ask(self, question: str) -> str: ...
+    def forget(self, request: str) -> object: ...

@@ -132,6 +132,7 @@ def _screen_values(language: Language) -> Iterator[str]:
     listed = {name: pool.values for name, pool in language.pools.items() if isinstance(pool, Listed)}
     places = [(f"'{text}'", fold(text)) for text in (*literals, *language.distractors)]
     values = [(f"'{value}' of pool {name}", fold(value)) for name, group in listed.items() for value in group]
+    everything = "\n".join(text for _, text in (*places, *values))
     for name in sorted(checked):
         pool = language.pools[name]
         if isinstance(pool, Patterned):
@@ -142,6 +143,8 @@ def _screen_values(language: Language) -> Iterator[str]:
         for value in listed[name]:
             if len(value) < _SHORTEST_LATIN and value.isascii():
                 yield f"pool {name}: '{value}' is shorter than {_SHORTEST_LATIN} letters"
+            if everything.count(value.lower()) == 1 == everything.count(value.casefold()):
+                continue  # it stands nowhere but in its own place
             itself = f"'{value}' of pool {name}"
             yield from (f"{itself} is in {w}" for w, t in (*places, *values) if w != itself and meets(value, t))
 

@@ -1,0 +1,165 @@
+"""The steps behind the commands: build a dataset, make the systems, run one on the other."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forget_datasets.forgeteval import TOP_K
+from forget_eval import adapters, embedding, forgeteval, runner, runs
+from forget_eval.data import Dataset
+from forget_eval.errors import UserError, unknown
+from forget_eval.progress import progress
+from forget_eval.protocols import Embedder, Memory
+from forget_eval.transcripts import Writer
+
+TASKS = ("forgeteval", "membehave")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which ForgetEval cases a bench builds. Without `n_per_family` it is the hand-made ones."""
+
+    lang: str = "en"
+    n_per_family: int | None = None
+    distractors: int = 4
+    seed: int = 42
+    stress: bool = False
+
+    @property
+    def config(self) -> str:
+        """The config of the dataset that is run."""
+        if self.n_per_family is None:
+            return "handmade"
+        return f"{self.lang}-stress" if self.stress else self.lang
+
+    @property
+    def label(self) -> str:
+        """Names the folder where a bench puts its runs, as "en-50x4"."""
+        if self.n_per_family is None:
+            return self.config
+        seed = "" if self.seed == Shape.seed else f"-seed{self.seed}"
+        return f"{self.config}-{self.n_per_family}x{self.distractors}{seed}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the builder."""
+        return {
+            "langs": [self.lang],
+            "n_per_family": self.n_per_family or 1,
+            "distractors": self.distractors,
+            "seed": self.seed,
+            "stress": self.stress,
+        }
+
+
+def shape(lang: str, scale: int | None, profile: str | None, distractors: int | None, seed: int | None) -> Shape:
+    """The cases that the flags of `bench` ask for.
+
+    Raises:
+        UserError: an unknown language or profile, or flags that contradict each other.
+    """
+    from forget_datasets.forgeteval import PROFILES, languages
+
+    if lang not in languages.available():
+        raise unknown("language", lang, languages.available())
+    if profile is not None and profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    if scale is None and profile is None:
+        return _handmade(lang, distractors, seed)
+    n_per_family, usual = PROFILES[profile] if profile else (scale, Shape.distractors)
+    return Shape(
+        lang,
+        n_per_family if scale is None else scale,
+        usual if distractors is None else distractors,
+        Shape.seed if seed is None else seed,
+        profile == "stress",
+    )
+
+
+def build_data(folder: Path, wanted: Shape) -> None:
+    """Builds the dataset into `folder`, or finds it there.
+
+    Raises:
+        UserError: the folder holds another dataset.
+        EnvironmentFault: the disk refuses.
+    """
+    from forget_datasets import manifest
+    from forget_datasets.build import build_forgeteval
+
+    if not (folder / manifest.MANIFEST).exists():
+        print(f"building {folder}", file=sys.stderr)
+        build_forgeteval(folder, **wanted.parameters)
+        return
+    there = manifest.read(folder)
+    for name, value in wanted.parameters.items():
+        if (had := there.get("parameters", {}).get(name)) != value:
+            raise UserError(f"{folder} was built with {name} {had}, not {value}. Name another --out.")
+
+
+def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embedding.Embedder | None":
+    """The embedder that the adapters share; None, and nothing is loaded, if none of them takes one.
+
+    Raises:
+        UserError: an unknown adapter or embedder, or a missing package.
+    """
+    found = [adapters.find(name) for name in names]
+    if any(map(adapters.wants_embedder, found)):
+        return embedding.load(embedder, lang)
+    return None
+
+
+def run_adapter(dataset: Dataset, name: str, folder: Path, embed: "embedding.Embedder | None", k: int = TOP_K) -> int:
+    """Runs an adapter on a ForgetEval config, or goes on with a run that was cut off; returns how many cases it played.
+
+    Args:
+        dataset: opened and checked.
+        name: of the adapter.
+        folder: of the run.
+        embed: is handed to an adapter whose constructor takes it.
+        k: how many texts a query may recall.
+
+    Raises:
+        UserError: an unknown adapter, or the folder holds a run with other parameters.
+        EnvironmentFault: the disk refuses; what was written is whole, and the same call goes on from there.
+    """
+    shared = embed if adapters.wants_embedder(adapters.find(name)) else None
+    memory = _make(name, shared)
+    try:
+        runs.begin(folder, runs.describe(folder, dataset, memory, shared, k))
+        with (
+            Writer(folder / runs.TRANSCRIPTS) as writer,
+            progress(name, dataset.n, len(writer.done)) as watch,
+        ):
+            replay = partial(forgeteval.replay, memory=memory, k=k)
+            return runner.run(dataset.cases(), replay, writer, texts=forgeteval.texts, embed=shared, watch=watch)
+    finally:
+        _close(memory)
+
+
+def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:
+    if lang != "en":
+        raise UserError(f"the hand-made cases are English. For '{lang}' add --scale N or --profile standard.")
+    if distractors is not None or seed is not None:
+        raise UserError("the hand-made cases have no --distractors and no --seed. Add --scale N or --profile standard.")
+    return Shape()
+
+
+def _make(name: str, embed: Embedder | None) -> Memory:
+    try:
+        return adapters.load(name, embed)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"adapter '{name}' cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _close(memory: Memory) -> None:
+    """Lets go of what the memory holds. Its answers are written; a failure here changes none of them."""
+    close = getattr(memory, "close", None)
+    if close is not None:
+        with suppress(Exception):
+            close()

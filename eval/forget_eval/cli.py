@@ -1,0 +1,305 @@
+"""forget-eval: runs memory systems on the forgetting benchmarks and judges what they answered.
+
+Imports nothing heavy; each command fetches what it needs.
+"""
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forget_eval import __version__
+from forget_eval.errors import EnvironmentFault, UserError, unknown
+from forget_eval.membehave import commands as membehave
+
+if TYPE_CHECKING:
+    from forget_eval.bench import Shape
+    from forget_eval.data import Dataset
+
+_FOLDER = click.Path(path_type=Path)
+
+
+class Program(click.Group):
+    """Prints errors of ours in one place: no traceback, 2 for bad input, 1 for the machine, 130 for an interrupt."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises UserError for an unknown command, with the one that was meant."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise unknown("command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        warnings.showwarning = _show_warning
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            from forget_eval.redaction import redact
+
+            click.echo(f"forget-eval: {redact(str(error))}", err=True)
+            ctx.exit(1 if isinstance(error, EnvironmentFault) else 2)
+        except KeyboardInterrupt:
+            click.echo("\nforget-eval: interrupted. The same command goes on from there.", err=True)
+            ctx.exit(130)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    click.echo(f"forget-eval: warning: {message}", err=True)
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__, prog_name="forget-eval")
+def main() -> None:
+    """Judge how well a memory system forgets.
+
+    `bench` does it all in one go; `run`, `score` and `report` are its steps, joined by files.
+    """
+
+
+@main.command(short_help="Build, run, score and report in one go.")
+@click.argument("task")
+@click.option(
+    "--adapter",
+    "names",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="A system: a name that `adapters` lists, or module:Class. May be given several times.",
+)
+@click.option(
+    "--scale", type=click.IntRange(min=1), metavar="N", help="Cases per family. [default: the 15 hand-made cases]"
+)
+@click.option(
+    "--profile",
+    metavar="NAME",
+    help="smoke, standard, full or stress: a usual scale with its distractors, which options override.",
+)
+@click.option(
+    "--distractors",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Unrelated facts mixed into each case. [default: 4]",
+)
+@click.option("--seed", type=int, help="Seed of the dataset. [default: 42]")
+@click.option("--lang", default="en", help="Language of the cases.")
+@click.option(
+    "--embedder", metavar="NAME", help="Embedder for the systems that take one. [default: that of the language]"
+)
+@click.option(
+    "--out",
+    type=_FOLDER,
+    metavar="DIR",
+    help="Run folder, with DIR/data as its dataset; several adapters: DIR/<adapter>. [default: below runs/]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of the table.")
+@membehave.bench_options
+def bench(
+    task: str,
+    names: tuple[str, ...],
+    scale: int | None,
+    profile: str | None,
+    distractors: int | None,
+    seed: int | None,
+    lang: str,
+    embedder: str | None,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Build a dataset, run systems on it, score them and print the table.
+
+    TASK is forgeteval, of which without --scale or --profile the 15 hand-made cases are run, or membehave.
+    """
+    _require_task(task)
+    names = tuple(dict.fromkeys(names))
+    if task == "membehave":
+        refused = {
+            "scale": scale,
+            "profile": profile,
+            "distractors": distractors,
+            "lang": lang if lang != "en" else None,
+        }
+        membehave.refuse(refused, task)
+        played = membehave.bench(names, embedder, seed, out, options)
+        _show([one.folder for one in played], as_json)
+        return
+    membehave.refuse(options, task)
+    from forget_eval.bench import shape
+
+    wanted = shape(lang, scale, profile, distractors, seed)
+    root, folders = _places(task, wanted, names, out)
+    _bench(wanted, names, embedder, root / "data", folders)
+    _show(folders, as_json)
+    _name_files(root / "data", folders)
+
+
+@main.command(short_help="Run a system on a dataset.")
+@click.argument("task")
+@click.option("--data", required=True, metavar="DIR|REPO", help="A dataset folder, or owner/name on the Hub.")
+@click.option("--config", metavar="NAME", help="Config of the dataset. [default: the only one]")
+@click.option("--revision", metavar="REF", help="Branch, tag or commit of a repository on the Hub.")
+@click.option(
+    "--adapter", "name", required=True, metavar="NAME", help="A system: a name that `adapters` lists, or module:Class."
+)
+@click.option(
+    "--embedder", metavar="NAME", help="Embedder for a system that takes one. [default: that of the language]"
+)
+@click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
+@membehave.run_options
+def run(
+    task: str,
+    data: str,
+    config: str | None,
+    revision: str | None,
+    name: str,
+    embedder: str | None,
+    out: Path,
+    **options: Any,
+) -> None:
+    """Run a system on a dataset: one transcript a case. Nothing is scored.
+
+    TASK is forgeteval or membehave.
+    """
+    _require_task(task)
+    from forget_eval.data import open_dataset
+
+    if task == "membehave":
+        membehave.run_one(lambda: open_dataset(data, task, config or "default", revision), name, out, embedder, options)
+        return
+    membehave.refuse(options, task)
+    from forget_eval.bench import embedder_for
+
+    dataset = open_dataset(data, task, config, revision)
+    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang))
+
+
+@main.command(short_help="Score runs.")
+@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
+@click.option("--data", metavar="DIR|REPO", help="The dataset of the run. [default: where the run had it]")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@membehave.score_options
+def score(folders: tuple[Path, ...], data: str | None, as_json: bool, **options: Any) -> None:
+    """Score runs from dataset and transcripts alone: scores.parquet and summary.json in each RUN."""
+    from forget_eval import scores
+
+    judge = membehave.judge_for(options)
+    summaries = [scores.score(folder, data, judge) for folder in folders]
+    if as_json:
+        _print_json(summaries)
+    for folder in folders:
+        click.echo(f"wrote {folder / scores.SCORES} and {folder / scores.SUMMARY}", err=True)
+
+
+@main.command(short_help="Print the table of scored runs.")
+@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summaries as JSON.")
+def report(folders: tuple[Path, ...], markdown: bool, as_json: bool) -> None:
+    """Print the table of scored runs: one RUN with its templates, several side by side."""
+    if markdown and as_json:
+        raise UserError("choose one of --markdown and --json.")
+    _show(list(dict.fromkeys(folders)), as_json, markdown)
+
+
+@main.command(short_help="List the systems that can be run.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def adapters(as_json: bool) -> None:
+    """List the systems that can be run, and how each does the three operations."""
+    from dataclasses import asdict
+
+    from forget_eval.adapters import listing
+
+    rows = listing()
+    if as_json:
+        _print_json([asdict(row) for row in rows], single=False)
+        return
+    from forget_eval.report.terminal import print_adapters
+
+    print_adapters(rows)
+
+
+def _require_task(task: str) -> None:
+    from forget_eval.bench import TASKS
+
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+
+
+def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) -> tuple[Path, list[Path]]:
+    """The folder that holds the dataset, and a run folder for each adapter."""
+    if out is not None and len(names) == 1:
+        return out, [out]
+    root = out or Path("runs", f"{task}-{wanted.label}")
+    return root, [root / re.sub(r"[^\w.-]+", ".", name) for name in names]
+
+
+def _bench(wanted: "Shape", names: Sequence[str], embedder: str | None, data: Path, folders: Sequence[Path]) -> None:
+    from forget_eval.bench import build_data, embedder_for
+    from forget_eval.data import open_dataset
+    from forget_eval.scores import score as score_run
+
+    embed = embedder_for(names, embedder, wanted.lang)
+    build_data(data, wanted)
+    dataset = open_dataset(str(data), "forgeteval", wanted.config)
+    for name, folder in zip(names, folders, strict=True):
+        _run(dataset, name, folder, embed)
+        score_run(folder)
+
+
+def _run(dataset: "Dataset", name: str, folder: Path, embed: Any) -> None:
+    from forget_eval.bench import run_adapter
+
+    played = run_adapter(dataset, name, folder, embed)
+    what = f"{played} cases run" if played else "finished before, nothing to do"
+    click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
+
+
+def _show(folders: Sequence[Path], as_json: bool, markdown: bool = False) -> None:
+    from forget_eval import scores
+
+    if as_json:
+        _print_json([scores.read_summary(folder) for folder in folders])
+        return
+    ours = membehave.of_membehave(folders)
+    others = [folder for folder in folders if folder not in ours]
+    if others:
+        _show_forgeteval(others, markdown)
+    if ours:
+        membehave.show(ours, markdown)
+
+
+def _show_forgeteval(folders: Sequence[Path], markdown: bool) -> None:
+    from forget_eval.report.results import load
+
+    if markdown:
+        from forget_eval.report.markdown import render
+
+        click.echo(render(load(folders)))
+    else:
+        from forget_eval.report.terminal import print_report
+
+        print_report(load(folders))
+
+
+def _print_json(found: list[Any], single: bool = True) -> None:
+    content = found[0] if single and len(found) == 1 else found
+    click.echo(json.dumps(content, ensure_ascii=False, indent=2))
+
+
+def _name_files(data: Path, folders: Sequence[Path]) -> None:
+    from forget_eval import runs, scores
+
+    files = ", ".join((runs.MANIFEST, runs.TRANSCRIPTS, scores.SCORES, scores.SUMMARY))
+    click.echo(f"Dataset: {data}\nRuns, each with {files}:", err=True)
+    for folder in folders:
+        click.echo(f"  {folder}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Opens a dataset, a built folder or a repository of the Hub, and checks every row before anything runs on it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forget_datasets.manifest import MANIFEST
+from forget_datasets.manifest import read as read_manifest
+from forget_datasets.rows import GeneratedCase
+from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
+from forget_datasets.shards import RowHash, Shard, find, read_rows
+from forget_eval import checks
+from forget_eval.errors import EnvironmentFault, UserError, unknown
+
+_REPO = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_BUILD = "Build one with: forget-datasets build forgeteval --out DIR"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One config of a dataset, checked. `source` is a folder, or a repository with the commit as its `revision`."""
+
+    source: str
+    revision: str | None
+    folder: Path
+    config: str
+    task: str
+    content_hash: str
+    n: int
+    manifest: Mapping[str, Any] = field(repr=False)
+    shards: tuple[Shard, ...] = field(repr=False)
+
+    @property
+    def lang(self) -> str:
+        """The language of the rows; English where a config does not say."""
+        languages = self.manifest.get("configs", {}).get(self.config, {}).get("languages") or ["en"]
+        return str(languages[0])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows in their order, a few in memory at a time."""
+        for shard in self.shards:
+            yield from read_rows(shard.path, SCHEMAS[self.task])
+
+    def cases(self) -> Iterator[GeneratedCase]:
+        """The rows of a ForgetEval config as cases."""
+        return map(GeneratedCase.from_row, self.rows())
+
+
+def open_dataset(source: str, task: str, config: str | None = None, revision: str | None = None) -> Dataset:
+    """Opens a config and reads it once to check it.
+
+    Args:
+        source: a folder, or owner/name on the Hub.
+        task: "forgeteval" or "membehave".
+        config: may be left out where there is only one.
+        revision: of a repository on the Hub: branch, tag or commit. The commit is pinned.
+
+    Raises:
+        UserError: not a dataset of ours, a config that it lacks, or data that is not as built; the message names file,
+            row and column.
+        EnvironmentFault: the Hub cannot be reached.
+    """
+    folder, commit = _locate(source, revision)
+    manifest = _manifest(folder, task)
+    by_config: dict[str, list[Shard]] = {}
+    for (name, _), shards in find(folder).items():
+        by_config.setdefault(name, []).extend(shards)
+    config = _choose(config, by_config)
+    content_hash, n = _check(by_config[config], task)
+    _require_hash(folder, manifest, config, content_hash)
+    return Dataset(source, commit, folder, config, task, content_hash, n, manifest, tuple(by_config[config]))
+
+
+def _locate(source: str, revision: str | None) -> tuple[Path, str | None]:
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder, None
+    if folder.exists():
+        raise UserError(f"{source} is a file; name the folder of the dataset, the one that holds {MANIFEST}.")
+    if not _REPO.fullmatch(source):
+        raise UserError(f"there is no folder {source}. {_BUILD}")
+    return _download(source, revision)
+
+
+def _download(repo: str, revision: str | None) -> tuple[Path, str]:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        found = Path(
+            snapshot_download(
+                repo, repo_type="dataset", revision=revision, allow_patterns=[MANIFEST, "data/*/*.parquet"]
+            )
+        )
+    except RepositoryNotFoundError as error:
+        raise UserError(f"'{repo}' is neither a folder here nor a dataset on the Hub. {_BUILD}") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise EnvironmentFault(f"'{repo}' is no folder here, and the Hub cannot be asked for it: {reason}") from error
+    return found, found.name
+
+
+def _manifest(folder: Path, task: str) -> dict[str, Any]:
+    manifest = read_manifest(folder)
+    found, version = manifest["dataset"], manifest.get("schema_version")
+    if found != task:
+        raise UserError(f"{folder / MANIFEST}: this is the dataset '{found}', not '{task}'.")
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise UserError(
+            f"{folder / MANIFEST}: schema {version}, and this version reads {SCHEMA_VERSION} at most. Install the"
+            " forget-datasets that wrote it."
+        )
+    return manifest
+
+
+def _choose(config: str | None, known: Mapping[str, object]) -> str:
+    if config is None:
+        if len(known) > 1:
+            raise UserError(f"the dataset has several configs: name one with --config ({', '.join(known)}).")
+        return next(iter(known))
+    if config not in known:
+        raise unknown("config", config, known)
+    return config
+
+
+def _require_hash(folder: Path, manifest: Mapping[str, Any], config: str, content_hash: str) -> None:
+    stated = manifest.get("configs", {}).get(config, {}).get("content_hash")
+    if stated is not None and stated != content_hash:
+        raise UserError(
+            f"{folder}: the rows of config '{config}' are not those that were built (content hash {content_hash[:12]},"
+            f" in {MANIFEST} {str(stated)[:12]}). Rebuild the dataset."
+        )
+
+
+def _check(shards: list[Shard], task: str) -> tuple[str, int]:
+    """The content hash and the number of rows, all of which are well formed and have ids of their own."""
+    key = SCHEMAS[task].names[0]
+    digest, first_at = RowHash(), dict[str, Path]()
+    for shard in shards:
+        checks.require_columns(shard.path, SCHEMAS[task])
+        for row in read_rows(shard.path, SCHEMAS[task]):
+            checks.require_row(shard.path, row, task)
+            if row[key] in first_at:
+                raise checks.bad(shard.path, row[key], key, f"duplicate id, first in {first_at[row[key]].name}")
+            first_at[row[key]] = shard.path
+            digest.add(row)
+    return digest.hexdigest(), len(first_at)

@@ -1,0 +1,187 @@
+"""Replays a ForgetEval case against a memory: the facts go in, the mutations are asked for, the questions are put.
+
+What comes out is a transcript. Nothing here judges it.
+"""
+
+import operator
+import traceback
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+from forget_datasets.forgeteval import TOP_K
+from forget_datasets.rows import GeneratedCase
+from forget_eval.protocols import Memory
+from forget_eval.redaction import redact
+from forget_eval.transcripts import Transcript
+
+_FRAMES = 6  # of a traceback, from its end
+_LONGEST = 4000  # characters of a message or traceback
+_INT64 = 2**63
+
+
+class BadAnswerError(Exception):
+    """`recall_texts` returned something else than at most k texts."""
+
+
+class _LackingError(Exception):
+    """The memory does not have an operation."""
+
+
+def texts(case: GeneratedCase) -> Iterator[str]:
+    """All texts of a case that a memory may want to embed: facts, new texts and queries."""
+    yield from case.setup_facts
+    for mutation in case.mutations:
+        yield from mutation[1:]
+    yield case.final_query
+    for probe in case.probes:
+        yield probe.query
+
+
+def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K) -> Transcript:
+    """Plays a case from reset to the last probe and records what the memory answered.
+
+    An operation that is missing or raises NotImplementedError ends the case as "n/a"; whatever else is raised, and an
+    answer that is not a list of at most `k` strings, ends it as "error". What was answered before then is kept: a
+    `final` that is there was given by a memory that had not failed yet.
+
+    Returns:
+        id; status "ok", "n/a" or "error"; `operations`, one {op, status, returned, seconds} a mutation; `final`,
+        `probes` and `again`, the recalled texts (`again`: leak probes asked once more after all probes); `store`, the
+        number of texts inscribed; `error`, {kind, message, during, traceback} or None; `seconds` of the other steps.
+    """
+    return _Replay(case, memory, k).play()
+
+
+class _Replay:
+    def __init__(self, case: GeneratedCase, memory: Memory, k: int) -> None:
+        self._case, self._memory, self._k = case, memory, k
+        self._step = ""
+        self._seconds: dict[str, float] = {}
+        self._record: Transcript = {
+            "id": case.id,
+            "status": "ok",
+            "operations": [],
+            "final": None,
+            "probes": [],
+            "again": [],
+            "store": 0,
+            "error": None,
+            "seconds": self._seconds,
+        }
+
+    def play(self) -> Transcript:
+        try:
+            self._inscribe()
+            for mutation in self._case.mutations:
+                self._mutate(*mutation)
+            self._ask()
+        except KeyboardInterrupt:
+            raise
+        except _LackingError:
+            self._record["status"] = "n/a"
+        except BaseException as error:  # a system may even exit the interpreter; the run goes on
+            self._record["status"] = "error"
+            self._record["error"] = {**_describe(error), "during": self._step}
+        return self._record
+
+    def _inscribe(self) -> None:
+        self._timed("reset", self._memory.reset)
+        tell = getattr(self._memory, "_tell", None)
+        if tell is not None:
+            tell(self._case)
+        self._timed("inscribe", self._inscribe_all)
+
+    def _inscribe_all(self) -> None:
+        many = getattr(self._memory, "inscribe_many", None)
+        if many is not None:
+            many(list(self._case.setup_facts))
+            self._record["store"] = len(self._case.setup_facts)
+            return
+        for fact in self._case.setup_facts:
+            self._memory.inscribe(fact)
+            self._record["store"] += 1
+
+    def _mutate(self, op: str, *arguments: str) -> None:
+        self._step = op
+        outcome: dict[str, Any] = {"op": op, "status": "error", "returned": None, "seconds": 0.0}
+        self._record["operations"].append(outcome)
+        method = getattr(self._memory, op, None)
+        started = perf_counter()
+        try:
+            if method is None:
+                raise NotImplementedError
+            outcome["returned"] = _plain(method(*arguments))
+            outcome["status"] = "ok"
+        except NotImplementedError as error:
+            outcome["status"] = "n/a"
+            raise _LackingError(op) from error
+        finally:
+            outcome["seconds"] = _since(started)
+
+    def _ask(self) -> None:
+        case, record = self._case, self._record
+        record["final"] = self._timed("final", lambda: self._recall(case.final_query))
+        self._timed("probes", lambda: self._recall_each([probe.query for probe in case.probes], record["probes"]))
+        leaks = [probe.query for probe in case.probes if probe.kind == "leak"]
+        self._timed("again", lambda: self._recall_each(leaks, record["again"]))
+
+    def _recall_each(self, queries: list[str], answers: list[list[str]]) -> None:
+        for query in queries:
+            answers.append(self._recall(query))  # noqa: PERF401 (those before a failure are kept)
+
+    def _recall(self, query: str) -> list[str]:
+        return _checked(self._memory.recall_texts(query, k=self._k), self._k)
+
+    def _timed(self, step: str, action: Callable[[], Any]) -> Any:
+        self._step = step
+        started = perf_counter()
+        try:
+            return action()
+        finally:
+            self._seconds[step] = _since(started)
+
+
+def _checked(answer: object, k: int) -> list[str]:
+    """A copy of an answer, so that a memory that changes its list later changes nothing here."""
+    if not isinstance(answer, list | tuple):
+        raise BadAnswerError(f"recall_texts returned {_noun(answer)}, not a list of texts")
+    for text in answer:
+        if not isinstance(text, str):
+            raise BadAnswerError(f"recall_texts returned a list that holds {_noun(text)}, not texts alone")
+    if len(answer) > k:
+        raise BadAnswerError(f"recall_texts returned {len(answer)} texts, more than k = {k}")
+    return [str.__str__(text) for text in answer]
+
+
+def _noun(value: object) -> str:
+    return (
+        "None" if value is None else "a string" if isinstance(value, str) else f"a value of type {type(value).__name__}"
+    )
+
+
+def _plain(value: object) -> bool | int | float | str | None:
+    """What an operation returned, as JSON holds it; of a foreign object the type alone, for its repr may differ."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(redact(value[:_LONGEST]))
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except Exception:
+        return f"<{type(value).__name__}>"
+    return number if -_INT64 <= number < _INT64 else "<int>"
+
+
+def _describe(error: BaseException) -> dict[str, str]:
+    try:
+        message = str(error)
+    except Exception:
+        message = "<no message>"
+    tail = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+    described = {"kind": type(error).__name__, "message": message[:_LONGEST], "traceback": tail[-_LONGEST:]}
+    return {name: str(redact(text)) for name, text in described.items()}
+
+
+def _since(started: float) -> float:
+    return round(perf_counter() - started, 7)

@@ -1,0 +1,127 @@
+"""Tables for the terminal: 100 columns, legible without colour."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from forget_datasets.rows import FAMILIES, OPERATIONS
+from forget_datasets.verdicts import Reason
+from forget_eval.adapters import Row
+from forget_eval.report import cells
+from forget_eval.report.results import Result, tallies
+
+WIDTH = 100
+_NAME = 10
+_CELL = 12  # of "100 [93–100]", and of "supersession"; a decimal place takes one more
+_NONE = "·"  # a zero in the long table, so that the other counts stand out
+_ENDINGS = {"n/a": "n/a", "error": "err"}  # statuses, and how they are headed
+
+
+def print_report(groups: Sequence[Sequence[Result]], console: Console | None = None) -> None:
+    """Prints the report of the runs of each dataset: one run in detail, several side by side."""
+    console = console or _console()
+    for group in groups:
+        console.print(_detail(group[0]) if len(group) == 1 else _comparison(group))
+
+
+def print_adapters(rows: Sequence[Row]) -> None:
+    """Prints the list of adapters: package, version or how to install it, and how each does the operations."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading in ("adapter", "package", "operations", "needs"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        version = row.version or f"not installed: {row.install}"
+        table.add_row(row.name, f"{row.package} {version}", "; ".join(_operations(row)), row.needs)
+    _console().print(table)
+
+
+def _operations(row: Row) -> Iterator[str]:
+    """Operations that are done in one way together, as "supersede, purge: native, ids by policy"."""
+    for how in dict.fromkeys(row.operations.values()):
+        yield f"{', '.join(op for op in OPERATIONS if row.operations[op] == how)}: {how}"
+
+
+def _console() -> Console:
+    return Console(width=WIDTH, highlight=False, soft_wrap=False)
+
+
+def _comparison(results: Sequence[Result]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for metric, what in cells.METRICS.items():
+        parts += [Text(f"\n{metric.capitalize()} rate: {what}", style="bold"), _rates(results, metric)]
+    parts += [Text("\nWhy cases failed strictly (a case may have several reasons)", style="bold"), _reasons(results)]
+    return Group(_heading(results), *parts, *_notes(results))
+
+
+def _rates(results: Sequence[Result], metric: str) -> Table:
+    table = _table("system", _NAME)
+    for column in cells.COLUMNS:
+        table.add_column(column, width=_CELL + (column == "overall"), no_wrap=True)
+    _add_counts(table, ("n/a", "err"))
+    for i, result in enumerate(results):
+        *rates, lacking, broken = cells.headline(result, metric)
+        table.add_row(result.label, *rates, lacking, broken, end_section=_ends_section(results, i))
+    return table
+
+
+def _reasons(results: Sequence[Result]) -> Table:
+    table = _table("system", _NAME)
+    _add_counts(table, Reason, extra=4)
+    for i, result in enumerate(results):
+        counts = (str(result.summary["reasons"][reason.value]) for reason in Reason)
+        table.add_row(result.label, *counts, end_section=_ends_section(results, i))
+    return table
+
+
+def _ends_section(results: Sequence[Result], i: int) -> bool:
+    """A line stands between the systems and the controls."""
+    return i + 1 < len(results) and results[i + 1].control and not results[i].control
+
+
+def _detail(result: Result) -> RenderableType:
+    """One run: families with their templates, both rates, and how the cases ended under the strict one."""
+    table = _table("", 19)
+    _add_counts(table, ("n",))
+    for metric in cells.METRICS:
+        table.add_column(f"{metric} rate", width=_CELL + 1, no_wrap=True)
+    _add_counts(table, (*_ENDINGS.values(), *Reason))
+    found = tallies(result)
+    for name, place in _lines(result):
+        rates = [(result.summary["rates"][m] | result.summary["templates"][m])[place] for m in cells.METRICS]
+        counts = [str(found[place][ending] or _NONE) for ending in (*_ENDINGS, *Reason)]
+        style = None if name.startswith(" ") else "bold"
+        table.add_row(name, str(rates[0]["n"]), *(cells.rate(rate, 1) for rate in rates), *counts, style=style)
+    return Group(_heading([result]), Text(""), table, *_notes([result]))
+
+
+def _lines(result: Result) -> Iterator[tuple[str, str]]:
+    """Name and place of each line: overall, then each family and its templates."""
+    yield "overall", "overall"
+    for family in FAMILIES:
+        yield family, family
+        templates = [place for place in result.summary["templates"]["spec"] if place.startswith(f"{family}__")]
+        if len(templates) > 1:
+            yield from ((f"  {place.removeprefix(f'{family}__')}", place) for place in templates)
+
+
+def _table(first: str, width: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table.add_column(first, width=width, no_wrap=True)
+    return table
+
+
+def _add_counts(table: Table, names: Iterable[str], extra: int = 0) -> None:
+    for name in names:
+        table.add_column(name, width=max(4, len(name) + 1) + extra, justify="right", no_wrap=True)
+
+
+def _heading(results: Sequence[Result]) -> Text:
+    name = f" · {results[0].label}" if len(results) == 1 else ""
+    return Text(f"{cells.title(results)}{name}\n", style="bold").append("Passed, % [95% interval]", style="not bold")
+
+
+def _notes(results: Sequence[Result]) -> list[RenderableType]:
+    return [Text(""), *(Text(note) for note in cells.notes(results)), Text("")]

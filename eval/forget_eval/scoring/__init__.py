@@ -1,0 +1,1 @@
+"""Pure functions from a dataset row and a transcript to scores."""

@@ -1,0 +1,148 @@
+"""The card of a dataset: its README.md, rendered from the manifest through the templates and prose in `cards/`."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from forget_datasets.schema import SCHEMAS, type_name
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+def render(manifest: Mapping[str, Any], source: str | None = None) -> str:
+    """The card as Markdown with YAML in front.
+
+    Args:
+        manifest: of the build.
+        source: what the examples load, a folder or a repository of the Hub; by default the dataset's name.
+
+    Raises:
+        jinja2.UndefinedError: the template names what the manifest does not have.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    dataset = manifest["dataset"]
+    environment = Environment(
+        loader=FileSystemLoader(prose_folder()),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters |= {"thousands": "{:,}".format, "magnitude": _magnitude, "interval": _interval, "rate": _rate}
+    fields = [{"name": field.name, "type": type_name(field.type)} for field in SCHEMAS[dataset]]
+    template = environment.get_template(f"{dataset}.md.j2")
+    body = template.render(
+        manifest=manifest, fields=fields, templates=_templates(manifest["configs"]), source=source or dataset
+    )
+    return f"---\n{_front_matter(manifest)}\n---\n\n{body}"
+
+
+def metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The YAML in front of the card, as data: what the Hub and `load_dataset` read."""
+    static = tomllib.loads((prose_folder() / f"{manifest['dataset']}.toml").read_text(encoding="utf-8"))
+    configs: Mapping[str, Any] = manifest["configs"]
+    tags = sorted({tag for config in configs.values() for tag in config["languages"]})
+    return {
+        "language": tags,
+        **static,
+        "size_categories": [size_category(sum(config["rows"] for config in configs.values()))],
+        "configs": [_data_files(name, config, first=i == 0) for i, (name, config) in enumerate(configs.items())],
+        "dataset_info": _dataset_info(manifest),
+    }
+
+
+def counts(text: str) -> dict[str, dict[str, int]]:
+    """The number of examples that an existing card states, by config and split. Raises ValueError for a broken one."""
+    from huggingface_hub import DatasetCard
+
+    try:
+        infos = DatasetCard(text, ignore_metadata_errors=True).data.get("dataset_info") or []
+        return {
+            info.get("config_name", "default"): {split["name"]: split["num_examples"] for split in info["splits"]}
+            for info in ([infos] if isinstance(infos, dict) else infos)
+        }
+    except Exception as error:  # the YAML reader has errors of its own, and a foreign card any shape
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows."""
+    return next((name for limit, name in _SIZES if rows < limit), "n>1M")
+
+
+def prose_folder() -> Path:
+    """Where templates and prose lie: inside an installed package, or at the root of a source tree."""
+    packaged = Path(str(files("forget_datasets"))) / "cards"
+    return packaged if packaged.is_dir() else packaged.parent.parent / "cards"
+
+
+def _front_matter(manifest: Mapping[str, Any]) -> str:
+    from huggingface_hub import DatasetCardData
+
+    return DatasetCardData(**metadata(manifest)).to_yaml().rstrip("\n")
+
+
+def _data_files(name: str, config: Mapping[str, Any], first: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"config_name": name}
+    if first:
+        entry["default"] = True
+    entry["data_files"] = [
+        {"split": split, "path": f"{figures['files'][0].rpartition('/')[0]}/{split}-*"}
+        for split, figures in config["splits"].items()
+    ]
+    return entry
+
+
+def _dataset_info(manifest: Mapping[str, Any]) -> Any:
+    from datasets import DatasetInfo, Features
+    from datasets.info import DatasetInfosDict
+    from huggingface_hub import DatasetCardData
+
+    features = Features.from_arrow_schema(SCHEMAS[manifest["dataset"]])
+    infos = DatasetInfosDict()
+    for name, config in manifest["configs"].items():
+        splits = {
+            split: {"name": split, "num_bytes": figures["arrow_bytes"], "num_examples": figures["rows"]}
+            for split, figures in config["splits"].items()
+        }
+        infos[name] = DatasetInfo(
+            config_name=name,
+            features=features,
+            splits=splits,
+            download_size=sum(figures["file_bytes"] for figures in config["splits"].values()),
+            dataset_size=sum(figures["arrow_bytes"] for figures in config["splits"].values()),
+        )
+    data = DatasetCardData()
+    infos.to_dataset_card_data(data)
+    return data.get("dataset_info")
+
+
+def _templates(configs: Mapping[str, Any]) -> dict[str, Counter[str]]:
+    """Cases by family and template, over all configs."""
+    counted: dict[str, Counter[str]] = {}
+    for config in configs.values():
+        for family, names in config.get("templates", {}).items():
+            counted.setdefault(family, Counter()).update(names)
+    return counted
+
+
+def _magnitude(number: int) -> str:
+    """A number as it is, or from 10**12 on the power of ten that it reaches."""
+    return f"{number:,}" if number < 10**12 else f"over 10^{len(str(number)) - 1}"
+
+
+def _interval(figures: Mapping[str, int]) -> str:
+    low, high = figures["smallest"], figures["largest"]
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _rate(configs: Mapping[str, Any], control: str, rate: str, family: str) -> str:
+    """The share of cases that a control passes, over all configs."""
+    passed = sum(config["controls"][control][rate][family] for config in configs.values())
+    whole = sum(config["rows"] if family == "overall" else config["families"][family] for config in configs.values())
+    return f"{passed / whole:.1%}" if whole else "–"

@@ -1,0 +1,151 @@
+"""The command `forget-datasets`. Heavy imports wait inside the commands, so that help is instant."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forget_datasets import __version__
+from forget_datasets.errors import EnvironmentFault, UserError, unknown
+
+PROGRAM = "forget-datasets"
+
+
+class Commands(click.Group):
+    """A group that knows what a mistyped command was meant to be."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises UserError for an unknown command."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name=PROGRAM)
+def program() -> None:
+    """Builds and checks the forgetting benchmarks ForgetEval and MemBehave."""
+
+
+@program.group(cls=Commands)
+def build() -> None:
+    """Make a dataset: Parquet files, a manifest and a card."""
+
+
+@build.command()
+@click.option(
+    "--lang", "langs", multiple=True, default=("en",), show_default=True, help="Language; repeat for several."
+)
+@click.option("--profile", help="Usual size: smoke, standard (default), full or stress; explicit options override it.")
+@click.option("--n-per-family", type=click.IntRange(min=1), help="Cases per family and language.")
+@click.option("--distractors", type=click.IntRange(min=0), help="Unrelated facts mixed into each case.")
+@click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to make.")
+@click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
+def forgeteval(
+    langs: Sequence[str],
+    profile: str | None,
+    n_per_family: int | None,
+    distractors: int | None,
+    seed: int,
+    out: Path,
+    force: bool,
+) -> None:
+    """Build ForgetEval: a config per language (<lang>-stress with --profile stress) and the hand-made one."""
+    from forget_datasets.build import build_forgeteval
+    from forget_datasets.forgeteval import PROFILES, handmade
+    from forget_datasets.rows import FAMILIES
+
+    if profile is not None and profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    size = PROFILES[profile or "standard"]
+    outcomes: list[str] = []
+    n = size.n_per_family if n_per_family is None else n_per_family
+    total = len(FAMILIES) * n * len(set(langs)) + len(handmade.load())
+    with _progress("building", total) as progress:
+        manifest = build_forgeteval(
+            out,
+            langs,
+            n,
+            size.distractors if distractors is None else distractors,
+            seed,
+            stress=profile == "stress",
+            force=force,
+            progress=progress,
+            settled=outcomes.append,
+        )
+    _announce(out, manifest, outcomes[0])
+
+
+@program.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def validate(folder: Path, as_json: bool) -> None:
+    """Work out screening, controls, counts and hashes again from the Parquet alone; exit 1 if anything is wrong."""
+    from forget_datasets.validate import validate as validate_folder
+
+    with _progress("validating", None) as progress:
+        found = validate_folder(folder, progress)
+    if as_json:
+        findings = {
+            "dataset": found.dataset,
+            "valid": not found.problems,
+            "rows": found.rows,
+            "configs": found.configs,
+            "problems": [
+                {"file": p.file, "row": p.row or None, "column": p.column or None, "message": p.message}
+                for p in found.problems
+            ],
+        }
+        click.echo(json.dumps(findings, ensure_ascii=False, indent=2))
+    else:
+        for problem in found.problems:
+            click.echo(str(problem))
+        verdict = f"{len(found.problems)} problems" if found.problems else "valid"
+        click.echo(f"{folder}: {found.dataset}, {found.rows:,} rows in {len(found.configs)} configs: {verdict}")
+    if found.problems:
+        sys.exit(1)
+
+
+_OUTCOMES = {"new": "built", "unchanged": "already built, nothing to do", "replaced": "built in place of the old one"}
+
+
+def _announce(out: Path, manifest: dict[str, Any], outcome: str) -> None:
+    configs = manifest["configs"]
+    name, config = next(iter(configs.items()))
+    rows = sum(c["rows"] for c in configs.values())
+    split = next(iter(config["splits"]))
+    click.echo(
+        f"{out}: {_OUTCOMES[outcome]}, {rows:,} rows in {len(configs)} configs ({', '.join(configs)}). "
+        f'Load with datasets.load_dataset("{out}", "{name}", split="{split}")'
+    )
+
+
+@contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[[str], None] | None]:
+    """A bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda config: bar.update(task, advance=1, description=f"{what} {config}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command. Exits with 2 for bad input, with 1 if the machine is in the way or something is not valid."""
+    try:
+        program.main(arguments, prog_name=PROGRAM)
+    except UserError as error:
+        click.echo(f"{PROGRAM}: {error}", err=True)
+        sys.exit(1 if isinstance(error, EnvironmentFault) else 2)

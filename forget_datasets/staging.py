@@ -1,0 +1,120 @@
+"""A folder that appears whole or not at all: built beside its place, then renamed into it."""
+
+import filecmp
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from glob import escape
+from pathlib import Path
+
+from forget_datasets.errors import EnvironmentFault, UserError
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class Outcome(StrEnum):
+    """What became of the target folder."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    REPLACED = "replaced"
+
+
+class Stage:
+    """A temporary folder, and what became of its target once the block has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outcome: Outcome | None = None
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Stage]:
+    """Lends a folder to fill; when the block ends well it takes the place of `target`, else it is removed.
+
+    A target with the same files and bytes is left alone. What a killed run left beside the target is removed first.
+
+    Raises:
+        UserError: the target is the current folder or holds it.
+        EnvironmentFault: the disk refuses, with path and reason.
+    """
+    target = target.resolve()
+    stage = Stage(target.parent / f".{target.name}.building-{secrets.token_hex(4)}")
+    try:
+        if Path.cwd().is_relative_to(target):
+            raise UserError(f"{target} is the current folder or holds it; name a folder that can be made anew")
+        _sweep(target)
+        stage.folder.mkdir(parents=True)
+        with _held(stage.folder):
+            yield stage
+            stage.outcome = _settle(stage.folder, target)
+    except OSError as error:
+        raise EnvironmentFault(f"{target}: {error.strerror or error}. Nothing was left there.") from error
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+
+
+def _settle(folder: Path, target: Path) -> Outcome:
+    if target.exists() and _same(folder, target):
+        return Outcome.UNCHANGED
+    for path in (*folder.rglob("*"), folder):
+        _sync(path)
+    if not target.exists() or not any(target.iterdir()):
+        folder.rename(target)
+        _sync(target.parent)
+        return Outcome.NEW
+    old = target.parent / f".{target.name}.replaced-{secrets.token_hex(4)}"
+    target.rename(old)
+    try:
+        folder.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    _sync(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
+    return Outcome.REPLACED
+
+
+def _same(one: Path, other: Path) -> bool:
+    names = [sorted(p.relative_to(root) for p in root.rglob("*") if p.is_file()) for root in (one, other)]
+    return names[0] == names[1] and not any(filecmp.cmpfiles(one, other, names[0], shallow=False)[1:])
+
+
+def _sweep(target: Path) -> None:
+    if sys.platform == "win32":  # a folder cannot be locked there, so nobody can tell a leftover from a running build
+        return
+    for kind in ("building", "replaced"):
+        for left in target.parent.glob(f".{escape(target.name)}.{kind}-*"):
+            # A folder that a running build holds stays; gone in the meantime is as good as removed.
+            with suppress(OSError), _held(left):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Locks a folder as long as this process lives. Raises BlockingIOError if another one holds it."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk, so that a rename cannot come before what it names."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

