@@ -49,7 +49,8 @@ class ReferenceMemory:
         ids = list(range(self._next, self._next + len(texts)))
         self._next += len(texts)
         self._make_room(len(ids))
-        self._rows[len(self._ids) : len(self._ids) + len(ids)] = self._embed(texts)
+        if texts:
+            self._rows[len(self._ids) : len(self._ids) + len(ids)] = self._embed(texts)
         self._ids.extend(ids)
         for id, text in zip(ids, texts, strict=True):
             self._texts[id] = text

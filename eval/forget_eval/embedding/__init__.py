@@ -81,6 +81,15 @@ class Embedder:
         """Sizes of texts as the model sees them, for sorting: tokens, or an estimate where they are dear."""
         return list(self._backend.lengths(texts))
 
+    def record(self) -> dict[str, str | int]:
+        """What a report names: everything that decides a vector."""
+        return {
+            "name": self.name,
+            "dim": self.dim,
+            "weights_sha256": self.weights_sha256,
+            "settings": self.settings,
+        }
+
     def close(self) -> None:
         """Closes the file on disk."""
         if self._disk:

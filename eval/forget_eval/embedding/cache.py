@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
 _PAGE = 16_384  # bytes; the usual 4,096 hold two vectors of 384 dimensions and waste a quarter
 _AT_ONCE = 500  # keys in one SELECT; the lowest limit of any SQLite is 999
+_INHERITED: list[sqlite3.Connection] = []
 
 
 def folder() -> Path:
@@ -54,7 +55,8 @@ class VectorCache:
 
     def put(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Keeps vectors, shape (len(texts), dim), in one transaction; those that are there already stay."""
-        rows = [(_key(text), _sealed(vector.tobytes())) for text, vector in zip(texts, vectors, strict=True)]
+        keys = [_key(text) for text in texts]
+        rows = [(key, _sealed(key, vector.tobytes())) for key, vector in zip(keys, vectors, strict=True)]
         try:
             if file := self._open():
                 with file:
@@ -72,24 +74,30 @@ class VectorCache:
         file = self._open()
         if not file:
             return
+        wanted = set(keys)  # a damaged file may answer with anything
         for start in range(0, len(keys), _AT_ONCE):
             asked = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(asked))
             for key, blob in file.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", asked):
-                if len(blob) == self._bytes + 4 and blob == _sealed(blob[:-4]):
+                if key in wanted and self._is_sound(key, blob):
                     yield key, np.frombuffer(blob, dtype="<f4", count=self._bytes // 4)
+
+    def _is_sound(self, key: bytes, blob: object) -> bool:
+        return isinstance(blob, bytes) and len(blob) == self._bytes + 4 and blob == _sealed(key, blob[:-4])
 
     def _open(self) -> sqlite3.Connection | None:
         if self._off:
             return None
         if self._file is None or self._owner != os.getpid():  # a connection must not cross a fork
+            if self._file is not None:
+                _INHERITED.append(self._file)  # closing it here would close the parent's log
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
             self._owner = os.getpid()
+            self._file.text_factory = bytes  # a blob that damage has turned into text need not be text
             self._file.execute(f"PRAGMA page_size = {_PAGE}")
             self._file.execute("PRAGMA journal_mode = WAL")
             self._file.execute("PRAGMA synchronous = NORMAL")
-            self._file.execute("PRAGMA mmap_size = 1073741824")
             self._file.execute(_SCHEMA)
         return self._file
 
@@ -120,8 +128,8 @@ def _key(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _sealed(vector: bytes) -> bytes:
-    return vector + crc32(vector).to_bytes(4, "little")
+def _sealed(key: bytes, vector: bytes) -> bytes:
+    return vector + crc32(key + vector).to_bytes(4, "little")
 
 
 def _is_damage(error: Exception) -> bool:
