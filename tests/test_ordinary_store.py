@@ -1,6 +1,6 @@
-"""An ordinary store that deletes perfectly must be able to win every English case: where it cannot, the case is to blame.
+"""An ordinary store that deletes perfectly must be able to win: where it cannot, the case is to blame.
 
-The store ranks by the cosine of MiniLM (int8) alone. It keeps each setup fact and each new text without a forbidden string.
+The store ranks by the cosine of MiniLM (int8) alone, and keeps each setup fact and new text without a forbidden string.
 """
 
 from collections import defaultdict
@@ -113,10 +113,6 @@ def table(tallies: dict[str, Tally]) -> str:
     rows = [*tallies.items(), ("all", summed(tallies.values()))]
     lines = [f"{'template':28}{'missed':>12}{'superseded':>14}{'released':>14}"]
     for name, t in rows:
-        missed, old, gone = (
-            f"{t.missed}/{t.cases}",
-            f"{t.superseded}/{t.supersedes}",
-            f"{t.released}/{t.releases}",
-        )
-        lines.append(f"{name:28}{missed:>12}{old:>14}{gone:>14}")
+        figures = [f"{t.missed}/{t.cases}", f"{t.superseded}/{t.supersedes}", f"{t.released}/{t.releases}"]
+        lines.append("{:28}{:>12}{:>14}{:>14}".format(name, *figures))
     return "\n".join(["", *lines])

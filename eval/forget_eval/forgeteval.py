@@ -3,8 +3,6 @@
 What comes out is a transcript. Nothing here judges it.
 """
 
-import operator
-import traceback
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
@@ -12,16 +10,8 @@ from typing import Any
 from forget_datasets.forgeteval import TOP_K
 from forget_datasets.rows import GeneratedCase
 from forget_eval.protocols import Memory
-from forget_eval.redaction import redact
+from forget_eval.recording import described, plain, recalled, since
 from forget_eval.transcripts import Transcript
-
-_FRAMES = 6  # of a traceback, from its end
-_LONGEST = 4000  # characters of a message or traceback
-_INT64 = 2**63
-
-
-class BadAnswerError(Exception):
-    """`recall_texts` returned something else than at most k texts."""
 
 
 class _LackingError(Exception):
@@ -82,7 +72,7 @@ class _Replay:
             self._record["status"] = "n/a"
         except BaseException as error:  # a system may even exit the interpreter; the run goes on
             self._record["status"] = "error"
-            self._record["error"] = {**_describe(error), "during": self._step}
+            self._record["error"] = described(error, self._step)
         return self._record
 
     def _inscribe(self) -> None:
@@ -111,13 +101,13 @@ class _Replay:
         try:
             if method is None:
                 raise NotImplementedError
-            outcome["returned"] = _plain(method(*arguments))
+            outcome["returned"] = plain(method(*arguments))
             outcome["status"] = "ok"
         except NotImplementedError as error:
             outcome["status"] = "n/a"
             raise _LackingError(op) from error
         finally:
-            outcome["seconds"] = _since(started)
+            outcome["seconds"] = since(started)
 
     def _ask(self) -> None:
         case, record = self._case, self._record
@@ -131,7 +121,7 @@ class _Replay:
             answers.append(self._recall(query))  # noqa: PERF401 (those before a failure are kept)
 
     def _recall(self, query: str) -> list[str]:
-        return _checked(self._memory.recall_texts(query, k=self._k), self._k)
+        return recalled(self._memory.recall_texts(query, k=self._k), self._k)
 
     def _timed(self, step: str, action: Callable[[], Any]) -> Any:
         self._step = step
@@ -139,49 +129,4 @@ class _Replay:
         try:
             return action()
         finally:
-            self._seconds[step] = _since(started)
-
-
-def _checked(answer: object, k: int) -> list[str]:
-    """A copy of an answer, so that a memory that changes its list later changes nothing here."""
-    if not isinstance(answer, list | tuple):
-        raise BadAnswerError(f"recall_texts returned {_noun(answer)}, not a list of texts")
-    for text in answer:
-        if not isinstance(text, str):
-            raise BadAnswerError(f"recall_texts returned a list that holds {_noun(text)}, not texts alone")
-    if len(answer) > k:
-        raise BadAnswerError(f"recall_texts returned {len(answer)} texts, more than k = {k}")
-    return [str.__str__(text) for text in answer]
-
-
-def _noun(value: object) -> str:
-    return (
-        "None" if value is None else "a string" if isinstance(value, str) else f"a value of type {type(value).__name__}"
-    )
-
-
-def _plain(value: object) -> bool | int | float | str | None:
-    """What an operation returned, as JSON holds it; of a foreign object the type alone, for its repr may differ."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str(redact(value[:_LONGEST]))
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except Exception:
-        return f"<{type(value).__name__}>"
-    return number if -_INT64 <= number < _INT64 else "<int>"
-
-
-def _describe(error: BaseException) -> dict[str, str]:
-    try:
-        message = str(error)
-    except Exception:
-        message = "<no message>"
-    tail = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
-    described = {"kind": type(error).__name__, "message": message[:_LONGEST], "traceback": tail[-_LONGEST:]}
-    return {name: str(redact(text)) for name, text in described.items()}
-
-
-def _since(started: float) -> float:
-    return round(perf_counter() - started, 7)
+            self._seconds[step] = since(started)

@@ -12,6 +12,7 @@ METRICS = {
     "spec": "final question alone",
 }
 """The two rates, in the order in which they are shown, and what each judges."""
+_CONTROLS = "forget_eval.adapters.controls:"  # the classes of the controls, which need no description
 
 
 def rate(found: Mapping[str, Any], places: int = 0) -> str:
@@ -91,7 +92,7 @@ def _embedders(results: Sequence[Result]) -> list[str]:
 
 def _system(result: Result) -> str | None:
     adapter = result.manifest["adapter"]
-    if result.control:
+    if adapter["class"].startswith(_CONTROLS):
         return None
     what = f" ({adapter['distribution']} {adapter['version']})" if adapter["distribution"] else ""
     by_kind: dict[str, list[str]] = {}
@@ -99,7 +100,8 @@ def _system(result: Result) -> str | None:
         ids = f", ids by {how['chooser']}" if how["chooser"] != "undeclared" else ""
         by_kind.setdefault(f"{how['kind']}{ids}", []).append(operation)
     done = "; ".join(f"{', '.join(operations)} {how}" for how, operations in by_kind.items())
-    return f"{result.label}{what}: {done or 'no operation of forgetting'}."
+    told = " It is told each case before it is asked." if result.control else ""
+    return f"{result.label}{what}: {done or 'no operation of forgetting'}.{told}"
 
 
 def _troubles(results: Sequence[Result]) -> list[str]:

@@ -109,7 +109,7 @@ def _lines(result: Result) -> Iterator[tuple[str, str]]:
 
 def _table(first: str, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    table.add_column(first, width=width, no_wrap=True)
+    table.add_column(first, width=width, overflow="fold")  # a long name takes two lines and stays whole
     return table
 
 
