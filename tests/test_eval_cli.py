@@ -131,6 +131,10 @@ def test_the_steps_give_what_bench_gives(invoke: Invoke) -> None:
     assert good(invoke("report", "r")).stdout == bench.stdout
 
 
+def test_flags_that_the_hand_made_cases_lack_are_warned_of(invoke: Invoke) -> None:
+    assert "both are ignored" in good(invoke("bench", "forgeteval", "--adapter", "null", "--seed", 7)).stderr
+
+
 def test_a_finished_run_does_nothing(invoke: Invoke) -> None:
     good(invoke("bench", "forgeteval", "--adapter", "null", "--out", "b"))
     chosen = ("--data", "b/data", "--config", "handmade", "--adapter", "null", "--out", "b")
@@ -142,12 +146,12 @@ def test_a_finished_run_does_nothing(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        (["--adapter", "oracle", "--config", "handmade"], "adapter was null, is oracle"),
-        (["--adapter", "null", "--config", "en"], "dataset config was handmade, is en"),
+        (["--adapter", "oracle", "--config", "en"], "adapter was null, is oracle"),
+        (["--adapter", "null", "--config", "handmade"], "dataset config was en, is handmade"),
     ],
 )
 def test_a_run_with_other_parameters_is_refused(invoke: Invoke, changed: list[str], named: str) -> None:
-    good(invoke("bench", "forgeteval", "--adapter", "null", "--out", "b"))
+    good(invoke("bench", "forgeteval", "--adapter", "null", "--out", "b", "--scale", 1))
     refused = invoke("run", "forgeteval", "--data", "b/data", "--out", "b", *changed)
     assert refused.exit_code == 2
     assert named in refused.stderr
@@ -166,7 +170,6 @@ def test_a_run_with_other_parameters_is_refused(invoke: Invoke, changed: list[st
         (["bench", "forgetevel", "--adapter", "null"], "no task named 'forgetevel'. Did you mean 'forgeteval'?"),
         (["bensh", "forgeteval"], "no command named 'bensh'. Did you mean 'bench'?"),
         (["bench", "forgeteval", "--adapter", "null", "--lang", "zh"], "the hand-made cases are English"),
-        (["bench", "forgeteval", "--adapter", "null", "--distractors", "9"], "add --scale N or --profile"),
         (["bench", "forgeteval", "--adapter", "lethe", "--adapter", "nul"], "Did you mean 'null'?"),
         (["bench", "forgeteval", "--adapter", "my_memory:MyMemery"], "Did you mean 'MyMemory'?"),
         (["bench", "forgeteval", "--adapter", "my_memory:Unfinished"], "lacks inscribe, recall_texts"),

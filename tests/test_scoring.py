@@ -76,9 +76,9 @@ def test_what_ended_before_the_final_query_passes_nothing(status: str, expected:
     assert outcome(cut) == [("spec", expected, []), ("strict", expected, [])]
 
 
-def test_what_broke_on_a_probe_keeps_its_spec_score() -> None:
+def test_what_broke_on_a_probe_passes_under_neither_metric() -> None:
     cut = answered(status="error", probes=[[SURVIVOR]], again=[])
-    assert outcome(cut) == [("spec", Status.PASS, []), ("strict", Status.ERROR, [])]
+    assert outcome(cut) == [("spec", Status.ERROR, []), ("strict", Status.ERROR, [])]
 
 
 def test_answers_to_other_probes_are_refused() -> None:
@@ -99,7 +99,7 @@ def test_a_summary_by_hand() -> None:
     assert list(summary) == ["task", "adapter", "n", "statuses", "rates", "templates", "reasons"]
     assert (summary["task"], summary["adapter"], summary["n"]) == ("forgeteval", "plain", 6)
     assert summary["statuses"] == {
-        "spec": {"pass": 3, "fail": 1, "n/a": 1, "error": 0, "unscored": 1},
+        "spec": {"pass": 2, "fail": 1, "n/a": 1, "error": 1, "unscored": 1},
         "strict": {"pass": 1, "fail": 2, "n/a": 1, "error": 1, "unscored": 1},
     }
     assert summary["reasons"] == {"stale": 0, "lost": 1, "leak": 2, "collateral": 1}
@@ -107,15 +107,15 @@ def test_a_summary_by_hand() -> None:
     assert list(spec) == ["overall", "supersession", "decay", "amnesia", "purge", "drift"]
     counts = {name: (rate["passed"], rate["n"]) for name, rate in spec.items()}
     assert counts == {
-        "overall": (3, 6), "supersession": (0, 0), "decay": (1, 2), "amnesia": (0, 0), "purge": (2, 4), "drift": (0, 0),
+        "overall": (2, 6), "supersession": (0, 0), "decay": (0, 2), "amnesia": (0, 0), "purge": (2, 4), "drift": (0, 0),
     }  # fmt: skip
-    assert spec["overall"]["value"] == 0.5
+    assert spec["overall"]["value"] == pytest.approx(1 / 3)
     assert spec["drift"] == {"value": None, "low": 0.0, "high": 1.0, "n": 0, "passed": 0}
     templates = summary["templates"]["spec"]
     assert list(templates) == ["purge__gdpr", "purge__phi", "decay__otp"]
     assert templates["purge__gdpr"]["passed"] == 2
     assert templates["purge__gdpr"]["low"] == pytest.approx(2 / (2 + 1.959964**2), abs=1e-6)
-    assert templates["decay__otp"]["high"] == pytest.approx(0.9054688, abs=1e-6)
+    assert templates["decay__otp"]["high"] == pytest.approx(1.959964**2 / (2 + 1.959964**2), abs=1e-6)
 
 
 STATUSES = st.sampled_from(list(Status))

@@ -1,6 +1,7 @@
 """The steps behind the commands: build a dataset, make the systems, run one on the other."""
 
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,8 +48,9 @@ class Shape:
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments of the builder."""
+        handmade = self.n_per_family is None
         return {
-            "langs": [self.lang],
+            "langs": [] if handmade else [self.lang],
             "n_per_family": self.n_per_family or 1,
             "distractors": self.distractors,
             "seed": self.seed,
@@ -112,6 +114,16 @@ def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embe
     return None
 
 
+def require_all(names: Sequence[str], embed: "embedding.Embedder | None") -> None:
+    """Makes every adapter once, so that a missing package is found before the first of them has run.
+
+    Raises:
+        UserError: an adapter that cannot be made.
+    """
+    for name in names:
+        _close(_make(name, embed if adapters.wants_embedder(adapters.find(name)) else None))
+
+
 def run_adapter(dataset: Dataset, name: str, folder: Path, embed: "embedding.Embedder | None", k: int = TOP_K) -> int:
     """Runs an adapter on a ForgetEval config, or goes on with a run that was cut off; returns how many cases it played.
 
@@ -144,7 +156,7 @@ def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:
     if lang != "en":
         raise UserError(f"the hand-made cases are English. For '{lang}' add --scale N or --profile standard.")
     if distractors is not None or seed is not None:
-        raise UserError("the hand-made cases have no --distractors and no --seed. Add --scale N or --profile standard.")
+        warnings.warn("the hand-made cases have no --distractors and no --seed: both are ignored.", stacklevel=2)
     return Shape()
 
 

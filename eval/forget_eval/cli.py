@@ -240,11 +240,12 @@ def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) 
 
 
 def _bench(wanted: "Shape", names: Sequence[str], embedder: str | None, data: Path, folders: Sequence[Path]) -> None:
-    from forget_eval.bench import build_data, embedder_for
+    from forget_eval.bench import build_data, embedder_for, require_all
     from forget_eval.data import open_dataset
     from forget_eval.scores import score as score_run
 
     embed = embedder_for(names, embedder, wanted.lang)
+    require_all(names, embed)
     build_data(data, wanted)
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
     for name, folder in zip(names, folders, strict=True):

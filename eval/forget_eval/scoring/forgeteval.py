@@ -1,7 +1,7 @@
 """Scores of ForgetEval: pure functions of a dataset row and what the system answered."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,13 +32,15 @@ class Score:
 def score(case: GeneratedCase, transcript: Transcript | None) -> list[Score]:
     """The scores of a case, one a metric. Without a transcript it is unscored.
 
-    A system that broke on a probe has still answered the final query, so its spec score stands; one that broke or
-    lacked an operation before the final query passes nothing.
+    A system that broke or lacked an operation anywhere in the case passes under neither metric, whatever it answered.
 
     Raises:
         UserError: the transcript does not answer the probes of this case.
     """
-    return [_score(case, "spec", *_spec(case, transcript)), _score(case, "strict", *_strict(case, transcript))]
+    return [
+        _score(case, "spec", *_judged(transcript, lambda answers: spec_reasons(case, answers["final"]))),
+        _score(case, "strict", *_judged(transcript, lambda answers: _strict_reasons(case, answers))),
+    ]
 
 
 def summarise(adapter: str, scores: Sequence[Score]) -> dict[str, Any]:
@@ -70,31 +72,24 @@ def tidy(run: str, scores: Iterable[Score]) -> list[dict[str, Any]]:
     ]
 
 
-def _spec(case: GeneratedCase, transcript: Transcript | None) -> tuple[Status, list[Reason]]:
-    if transcript is None:
-        return Status.UNSCORED, []
-    if transcript["final"] is None:
-        return _unanswered(transcript), []
-    reasons = spec_reasons(case, transcript["final"])
-    return (Status.FAIL if reasons else Status.PASS), reasons
-
-
-def _strict(case: GeneratedCase, transcript: Transcript | None) -> tuple[Status, list[Reason]]:
+def _judged(
+    transcript: Transcript | None, reasons: Callable[[Transcript], list[Reason]]
+) -> tuple[Status, list[Reason]]:
     if transcript is None:
         return Status.UNSCORED, []
     if transcript["status"] != "ok" or transcript["final"] is None:
-        return _unanswered(transcript), []
+        return (Status.NA if transcript["status"] == "n/a" else Status.ERROR), []
+    found = reasons(transcript)
+    return (Status.FAIL if found else Status.PASS), found
+
+
+def _strict_reasons(case: GeneratedCase, transcript: Transcript) -> list[Reason]:
     try:
-        reasons = strict_reasons(case, transcript["final"], transcript["probes"], transcript["again"])
+        return strict_reasons(case, transcript["final"], transcript["probes"], transcript["again"])
     except ValueError as error:
         raise UserError(
             f"the transcript of {case.id} does not answer the probes of this row. Score with the dataset of the run."
         ) from error
-    return (Status.FAIL if reasons else Status.PASS), reasons
-
-
-def _unanswered(transcript: Mapping[str, Any]) -> Status:
-    return Status.NA if transcript["status"] == "n/a" else Status.ERROR
 
 
 def _score(case: GeneratedCase, metric: str, status: Status, reasons: Sequence[Reason]) -> Score:
