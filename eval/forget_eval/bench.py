@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forget_datasets import __version__
 from forget_datasets.forgeteval import TOP_K
 from forget_eval import adapters, embedding, forgeteval, runner, runs
 from forget_eval.data import Dataset
@@ -100,6 +101,8 @@ def build_data(folder: Path, wanted: Shape) -> None:
     for name, value in wanted.parameters.items():
         if (had := there.get("parameters", {}).get(name)) != value:
             raise UserError(f"{folder} was built with {name} {had}, not {value}. Name another --out.")
+    if (had := there.get("versions", {}).get("forget-datasets")) != __version__:
+        raise UserError(f"{folder} was built by forget-datasets {had}, this is {__version__}. Name another --out.")
 
 
 def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embedding.Embedder | None":

@@ -4,7 +4,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -67,8 +67,10 @@ def load(name: str, embed: Embedder | None = None, **config: Any) -> Memory:
     return memory
 
 
-def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,)) -> type:
+def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,), also: Iterable[str] = ()) -> type:
     """The class of an adapter, without making one; it must have all methods of one of the `kinds`.
+
+    A name that is unknown may have meant one of `also`, which the caller knows.
 
     Raises:
         UserError: as `load` does.
@@ -83,7 +85,7 @@ def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,)) -> type:
             raise UserError(f"adapter '{name}' of {_origin(plugins[name])} cannot be loaded: {error!r}") from error
     if ":" in name:
         return _checked(name, _users_class(name), kinds)
-    raise unknown("adapter", name, sorted({*BUILT_IN, *plugins}))
+    raise unknown("adapter", name, sorted({*BUILT_IN, *plugins, *also}))
 
 
 def wants_embedder(adapter: type) -> bool:
