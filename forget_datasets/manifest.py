@@ -40,13 +40,26 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def write(
-    folder: Path, dataset: str, parameters: Mapping[str, Any], configs: Mapping[str, Mapping[str, Any]]
+    folder: Path,
+    dataset: str,
+    parameters: Mapping[str, Any],
+    configs: Mapping[str, Mapping[str, Any]],
+    generation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Writes manifest and card beside the data, and returns the manifest; a rerun writes the same bytes."""
+    """Writes manifest and card beside the data, and returns the manifest; a rerun writes the same bytes.
+
+    Args:
+        folder: of the dataset.
+        dataset: its name.
+        parameters: of the build.
+        configs: what the rows of each config show; anyone can work it out again.
+        generation: what only the generator knows, if there is such a thing.
+    """
     manifest = {
         "dataset": dataset,
         "schema_version": SCHEMA_VERSION,
         "parameters": dict(parameters),
+        **({"generation": dict(generation)} if generation else {}),
         "configs": dict(configs),
         "versions": {
             "forget-datasets": __version__,

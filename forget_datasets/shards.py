@@ -1,7 +1,7 @@
 """Rows in Parquet shards: written in bounded memory, read back in the same order, known by the hash of the rows."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forget_datasets.errors import UserError
-from forget_datasets.rows import canonical
+from forget_datasets.rows import LEVELS, canonical
 from forget_datasets.schema import from_batch, mismatches, to_batch
 
 GROUP_BYTES = 32 << 20
@@ -148,14 +148,13 @@ class Shard:
 
 
 def find(folder: Path) -> dict[tuple[str, str], list[Shard]]:
-    """The shards of a dataset folder in order, by config and split.
+    """The shards of a dataset folder in order, by config and split; levels go from low to high.
 
     Raises:
         UserError: there are none, a name is not that of a shard, or one of a series is missing.
     """
     found: dict[tuple[str, str], list[Shard]] = defaultdict(list)
-    for path in sorted(folder.glob("data/*/*.parquet")):
-        shard = _parse(path)
+    for shard in sorted(map(_parse, folder.glob("data/*/*.parquet")), key=_rank):
         found[shard.config, shard.split].append(shard)
     if not found:
         raise UserError(f"{folder} holds no data/<config>/<split>-*.parquet, so it is no dataset of ours")
@@ -164,6 +163,19 @@ def find(folder: Path) -> dict[tuple[str, str], list[Shard]]:
             names = ", ".join(s.path.name for s in shards)
             raise UserError(f"{folder}/data/{config}: the shards of split '{split}' are not complete: {names}")
     return dict(found)
+
+
+def hash_shards(paths: Iterable[Path], schema: pa.Schema) -> str:
+    """The content hash of all rows of some shards, as they read back. Raises UserError as `read_rows`."""
+    whole = RowHash()
+    for path in paths:
+        for row in read_rows(path, schema):
+            whole.add(row)
+    return whole.hexdigest()
+
+
+def _rank(shard: Shard) -> tuple[str, int, Shard]:
+    return shard.config, LEVELS.index(shard.split) if shard.split in LEVELS else len(LEVELS), shard
 
 
 def _parse(path: Path) -> Shard:

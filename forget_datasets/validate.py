@@ -13,6 +13,7 @@ from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval.audit import Audit as ForgetEvalAudit
 from forget_datasets.manifest import CARD, MANIFEST
 from forget_datasets.manifest import read as read_manifest
+from forget_datasets.membehave.audit import Audits as MemBehaveAudits
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
 from forget_datasets.shards import RowHash, Shard, find, open_shard, read_rows
 
@@ -28,16 +29,29 @@ class Audit(Protocol):
         """What the manifest says of the config."""
         ...
 
+    def close(self) -> list[tuple[str, str, str]]:
+        """After the last row: what is wrong with rows already taken in, as key, column (or "") and problem."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the rows of one dataset are told apart and gone over."""
+    """How the rows of one dataset are told apart and gone over.
+
+    key     the column of the rows' ids
+    audits  makes, from the parameters in the manifest, what makes the audit of a config by its name
+    split   the column that names the split, if one does
+    """
 
     key: str
-    audit: Callable[[], Audit]
+    audits: Callable[[Mapping[str, Any]], Callable[[str], Audit]]
+    split: str | None = None
 
 
-KINDS: Mapping[str, Kind] = {"forgeteval": Kind("id", ForgetEvalAudit)}
+KINDS: Mapping[str, Kind] = {
+    "forgeteval": Kind("id", lambda parameters: lambda config: ForgetEvalAudit()),
+    "membehave": Kind("item_id", lambda parameters: MemBehaveAudits(_noise(parameters)), split="level"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +107,21 @@ def validate(folder: Path, progress: Callable[[str], None] | None = None) -> Val
         )
     _open_all(shards, dataset)
     found = Validation(dataset)
-    stated = manifest.get("configs", {}) if manifest else {}
+    stated = manifest["configs"] if manifest else {}
+    audit = KINDS[dataset].audits(manifest.get("parameters") or {} if manifest else {})
     for name in dict.fromkeys([*stated, *(config for config, _ in shards)]):
         splits = _in_order({split: files for (c, split), files in shards.items() if c == name}, stated.get(name))
         if splits:
-            found.configs[name] = _go_over(folder, name, splits, found, progress)
+            found.configs[name] = _go_over(folder, name, splits, found, audit(name), progress)
     found.problems += _against_manifest(manifest, found.configs)
     found.problems += _against_card(folder, found.configs)
     return found
+
+
+def _noise(parameters: Mapping[str, Any]) -> float:
+    """The noise of MemBehave's recorded graph; a manifest that states none, or nonsense, is held to the text."""
+    noise = parameters.get("noise")
+    return float(noise) if isinstance(noise, int | float) else 0.0
 
 
 def _recognise(path: Path) -> str:
@@ -139,11 +160,12 @@ def _go_over(
     config: str,
     splits: Mapping[str, list[Shard]],
     found: Validation,
+    audit: Audit,
     progress: Callable[[str], None] | None,
 ) -> dict[str, Any]:
     """Audits one config, adds its problems to `found`, and returns its figures."""
     kind = KINDS[found.dataset]
-    audit, whole, seen = kind.audit(), RowHash(), dict[str, str]()
+    whole, seen = RowHash(), dict[str, str]()
     figures: dict[str, Any] = {}
     total = 0
     for split, shards in splits.items():
@@ -158,12 +180,15 @@ def _go_over(
                 if key in seen:
                     found.problems.append(Problem(file, f"stands in {seen[key]} already", key, kind.key))
                 seen[key] = file
+                if kind.split and row[kind.split] != split:
+                    found.problems.append(Problem(file, f"{row[kind.split]} in split '{split}'", key, kind.split))
                 found.problems += [Problem(file, what, key, column) for column, what in audit.add(row)]
                 if progress:
                     progress(config)
         files = [shard.path.relative_to(folder).as_posix() for shard in shards]
         figures[split] = {"rows": count, "content_hash": split_hash.hexdigest(), "files": files}
         total += count
+    found.problems += [Problem(seen.get(key, f"data/{config}"), what, key, column) for key, column, what in audit.close()]
     return {"rows": total, "content_hash": whole.hexdigest(), "splits": figures, **audit.summary()}
 
 

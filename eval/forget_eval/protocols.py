@@ -81,7 +81,7 @@ class Declared(Protocol):
 class Assistant(Protocol):
     """An assistant under test (MemBehave card, "How to use it"): it hears a history, answers, and is asked to forget.
 
-    `forget` may raise NotImplementedError: the assistant cannot forget. What it returns is recorded and decides nothing.
+    `forget` may raise NotImplementedError: it cannot forget. What it returns is recorded and decides nothing.
     Optional, as on a memory: `snapshot() -> state` and `restore(state)`, so that one ingest serves several items, and
     `close()`.
     """

@@ -12,6 +12,7 @@ from forget_datasets.forgeteval.controls import CONTROLS, passes
 from forget_datasets.forgeteval.generation import TOP_K
 from forget_datasets.forgeteval.screening import prove
 from forget_datasets.rows import FAMILIES, OPERATIONS, GeneratedCase
+from forget_datasets.tally import Range
 
 RATES = ("spec", "strict", "spec_uncut", "strict_uncut")
 """The two rates, with answers cut at k and not cut."""
@@ -27,8 +28,8 @@ class Audit:
         self._family = 0
         self._proven = 0
         self._languages: set[str] = set()
-        self._store: tuple[int, ...] = ()
-        self._distractors: tuple[int, ...] = ()
+        self._store = Range()
+        self._distractors = Range()
 
     def add(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Takes in the next row and says what is wrong with it: column (or "" for the row as a whole) and problem."""
@@ -43,6 +44,10 @@ class Audit:
         self._measure(case)
         return [*misplaced, *unproven, *self._try_controls(case)]
 
+    def close(self) -> list[tuple[str, str, str]]:
+        """Nothing shows only once all rows are there."""
+        return []
+
     def summary(self) -> dict[str, Any]:
         """The figures of all rows so far, for the manifest."""
         return {
@@ -51,8 +56,8 @@ class Audit:
             "templates": {
                 family: {name: n for (f, name), n in self._templates.items() if f == family} for family in FAMILIES
             },
-            "n_distractors": _range(self._distractors),
-            "store_size": _range(self._store),
+            "n_distractors": self._distractors.summary(),
+            "store_size": self._store.summary(),
             "screening": {"proven": self._proven},
             "controls": {control: {rate: self._rates(control, rate) for rate in RATES} for control in CONTROLS},
         }
@@ -66,9 +71,9 @@ class Audit:
 
     def _measure(self, case: GeneratedCase) -> None:
         store = len(case.setup_facts) + sum(len(mutation) > 2 for mutation in case.mutations)
-        self._store = _widen(self._store, store)
+        self._store.add(store)
         self._languages.add(case.lang)
-        self._distractors = _widen(self._distractors, case.n_distractors)
+        self._distractors.add(case.n_distractors)
 
     def _out_of_order(self, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         template, _, number = (row["id"] or "").rpartition("__")
@@ -109,12 +114,3 @@ def _malformed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "mutations", f"unknown op '{op}' (known: {', '.join(OPERATIONS)})"
         elif (text is not None) != (op == "supersede"):
             yield "mutations", f"a {op} {'lacks its' if text is None else 'has a'} new_text"
-
-
-def _widen(interval: tuple[int, ...], value: int) -> tuple[int, ...]:
-    return (min(*interval, value), max(*interval, value)) if interval else (value, value)
-
-
-def _range(interval: tuple[int, ...]) -> dict[str, int]:
-    low, high = interval or (0, 0)
-    return {"smallest": low, "largest": high}

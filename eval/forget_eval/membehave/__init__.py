@@ -1,0 +1,1 @@
+"""The MemBehave evaluation: from memory to assistant, from request to deletions, from item to transcript."""

