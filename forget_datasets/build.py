@@ -1,20 +1,25 @@
 """From rows to a dataset folder: Parquet shards, a manifest that says what is in them, and the card."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from forget_datasets import manifest
 from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval import handmade, languages, screening, stream_cases
-from forget_datasets.forgeteval.audit import Audit
+from forget_datasets.forgeteval.audit import Audit as ForgetEvalAudit
 from forget_datasets.forgeteval.pools import Listed
-from forget_datasets.rows import GeneratedCase
+from forget_datasets.membehave import TRIPLETS, Parameters, Triplet, generate
+from forget_datasets.membehave.audit import CONFIGS, Audit, Audits
+from forget_datasets.provenance import Provenance
+from forget_datasets.rows import LEVELS, GeneratedCase
 from forget_datasets.schema import SCHEMAS
-from forget_datasets.shards import ShardWriter
+from forget_datasets.shards import GROUP_BYTES, ShardWriter, hash_shards
 from forget_datasets.staging import Outcome, staged
 
 _SHOWN = 5
+_LEVEL_GROUP_BYTES = GROUP_BYTES // 4  # six files are written at a time, and three read in step
 
 
 class Refused(UserError):
@@ -77,10 +82,114 @@ def build_forgeteval(
     return built
 
 
+def build_membehave(
+    out: Path,
+    triplets: int = TRIPLETS,
+    triplets_per_user: int = 1,
+    sessions_per_user: int | None = None,
+    same_message: float = 0.25,
+    noise: float = 0.0,
+    seed: int = 42,
+    gated: bool = False,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+    settled: Callable[[Outcome], None] | None = None,
+) -> dict[str, Any]:
+    """Builds MemBehave into `out`: the configs `default` and `extended`, each with the splits low, med and high.
+
+    Args:
+        out: the folder to make. One that holds a dataset of the same parameters is brought up to date.
+        triplets: how many; each is three items.
+        triplets_per_user: told in one history, 1 to 3.
+        sessions_per_user: conversations in a history; None for the usual number.
+        same_message: share of the shared entities of which another person is told in the target's message, 0 to 1.
+        noise: probability with which each edge is dropped from the recorded graph, and one added, 0 to 1.
+        seed: of the whole dataset.
+        gated: the card asks for a name and a purpose before the Hub hands the files out.
+        force: also replaces a dataset of other parameters.
+        progress: called with the name of the config after each item.
+        settled: called once at the end with what became of `out`; the same bytes as before leave it untouched.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: an argument outside its bounds, an `out` that is not ours.
+        Refused: a control lands where it must not, or an item contradicts itself.
+        EnvironmentFault: the disk refuses.
+    """
+    if triplets < 1:
+        raise UserError(f"cannot build {triplets} triplets: ask for one or more")
+    shape = Parameters(triplets_per_user, sessions_per_user, same_message, noise)
+    parameters = {
+        "triplets": triplets, "triplets_per_user": triplets_per_user, "sessions_per_user": shape.sessions,
+        "same_message": float(same_message), "noise": float(noise), "seed": seed, "gated": gated,
+    }  # fmt: skip
+    manifest.check_target(out, "membehave", parameters, force)
+    told = generate(
+        triplets,
+        triplets_per_user=triplets_per_user,
+        sessions_per_user=shape.sessions,
+        seed=seed,
+        same_message=same_message,
+        noise=noise,
+    )
+    with staged(out) as stage:
+        provenance, audit = Provenance(seed), Audits(noise)
+        audits = {config: audit(config) for config in CONFIGS}
+        splits = _write_levels(stage.folder, map(provenance.watch, told), audits, progress)
+        configs = {config: _config_of(stage.folder, config, splits[config], audits[config]) for config in CONFIGS}
+        built = manifest.write(stage.folder, "membehave", parameters, configs, provenance.summary())
+    if settled and stage.outcome:
+        settled(stage.outcome)
+    return built
+
+
+def _write_levels(
+    folder: Path, triplets: Iterable[Triplet], audits: Mapping[str, Audit], progress: Callable[[str], None] | None
+) -> dict[str, dict[str, Any]]:
+    """Writes triplet by triplet into the levels of both configs, and returns the figures of the splits by config."""
+    with ExitStack() as stack:
+        writers = {
+            (config, level): stack.enter_context(
+                ShardWriter(folder / "data" / config, level, SCHEMAS["membehave"], _LEVEL_GROUP_BYTES)
+            )
+            for config in CONFIGS
+            for level in LEVELS
+        }
+        for triplet in triplets:
+            for config, items in zip(CONFIGS, (triplet.default, triplet.extended), strict=True):
+                for item in items:
+                    row = item.to_row()
+                    found = audits[config].add(row)
+                    _refuse(config, [f"{item.item_id}: {column or 'row'}: {what}" for column, what in found])
+                    writers[config, item.level].add(row)
+                    if progress:
+                        progress(config)
+        return {
+            config: {
+                level: manifest.split_figures(f"data/{config}", writers[config, level].close()) for level in LEVELS
+            }
+            for config in CONFIGS
+        }
+
+
+def _config_of(folder: Path, config: str, splits: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
+    """What the manifest says of a config, whose rows are read back for the hash: they were written level by level."""
+    _refuse(config, [f"{key}: {column or 'row'}: {what}" for key, column, what in audit.close()])
+    files = [folder / file for split in splits.values() for file in split["files"]]
+    return {
+        "rows": sum(split["rows"] for split in splits.values()),
+        "content_hash": hash_shards(files, SCHEMAS["membehave"]),
+        "splits": splits,
+        **audit.summary(),
+    }
+
+
 def _config(
     folder: Path, name: str, cases: Iterable[GeneratedCase], progress: Callable[[str], None] | None
 ) -> dict[str, Any]:
-    audit = Audit()
+    audit = ForgetEvalAudit()
     with ShardWriter(folder / "data" / name, "test", SCHEMAS["forgeteval"]) as writer:
         try:
             for case in cases:

@@ -7,6 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from forget_datasets.schema import SCHEMAS, type_name
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -33,8 +35,14 @@ def render(manifest: Mapping[str, Any], source: str | None = None) -> str:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"thousands": "{:,}".format, "magnitude": _magnitude, "interval": _interval, "rate": _rate}
-    fields = [{"name": field.name, "type": type_name(field.type)} for field in SCHEMAS[dataset]]
+    environment.filters |= {
+        "thousands": "{:,}".format,
+        "magnitude": _magnitude,
+        "interval": _interval,
+        "rate": _rate,
+        "landed": _landed,
+    }
+    fields = [_field(field) for field in SCHEMAS[dataset]]
     template = environment.get_template(f"{dataset}.md.j2")
     body = template.render(
         manifest=manifest, fields=fields, templates=_templates(manifest["configs"]), source=source or dataset
@@ -46,10 +54,12 @@ def metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The YAML in front of the card, as data: what the Hub and `load_dataset` read."""
     static = tomllib.loads((prose_folder() / f"{manifest['dataset']}.toml").read_text(encoding="utf-8"))
     configs: Mapping[str, Any] = manifest["configs"]
-    tags = sorted({tag for config in configs.values() for tag in config["languages"]})
+    tags = sorted({tag for config in configs.values() for tag in config.get("languages", ())})
+    gate = static.pop("gated", {})
     return {
         "language": tags,
         **static,
+        **(gate if manifest["parameters"].get("gated") else {}),
         "size_categories": [size_category(sum(config["rows"] for config in configs.values()))],
         "configs": [_data_files(name, config, first=i == 0) for i, (name, config) in enumerate(configs.items())],
         "dataset_info": _dataset_info(manifest),
@@ -122,6 +132,13 @@ def _dataset_info(manifest: Mapping[str, Any]) -> Any:
     return data.get("dataset_info")
 
 
+def _field(field: Any) -> dict[str, Any]:
+    """A column by name and type; one of structs with their fields, any other without."""
+    inner = getattr(field.type, "value_type", None)
+    parts = inner if inner is not None and pa.types.is_struct(inner) else ()
+    return {"name": field.name, "type": type_name(field.type), "fields": [_field(part) for part in parts]}
+
+
 def _templates(configs: Mapping[str, Any]) -> dict[str, Counter[str]]:
     """Cases by family and template, over all configs."""
     counted: dict[str, Counter[str]] = {}
@@ -146,3 +163,9 @@ def _rate(configs: Mapping[str, Any], control: str, rate: str, family: str) -> s
     passed = sum(config["controls"][control][rate][family] for config in configs.values())
     whole = sum(config["rows"] if family == "overall" else config["families"][family] for config in configs.values())
     return f"{passed / whole:.1%}" if whole else "–"
+
+
+def _landed(rates: Mapping[str, Mapping[str, Any]]) -> str:
+    """A control's mean on a metric by level; one figure where the levels agree, a dash where no item has one."""
+    shown = ["–" if rate["value"] is None else f"{rate['value']:.2f}" for rate in rates.values()]
+    return shown[0] if len(set(shown)) == 1 else " / ".join(shown)

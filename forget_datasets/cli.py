@@ -83,11 +83,45 @@ def forgeteval(
     _announce(out, manifest, outcomes[0])
 
 
+@build.command()
+@click.option("--triplets", type=click.IntRange(min=1), default=42, show_default=True, help="Each is three items.")
+@click.option(
+    "--triplets-per-user", type=int, default=1, show_default=True, help="Triplets told in one history, 1 to 3."
+)
+@click.option("--sessions-per-user", type=int, help="Conversations in a history, at most 120. [default: 80]")
+@click.option(
+    "--same-message",
+    type=float,
+    default=0.25,
+    show_default=True,
+    help="Share of the shared entities of which another person is told in the target's message.",
+)
+@click.option(
+    "--noise",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Probability with which an edge is dropped from the recorded graph, and one added.",
+)
+@click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
+@click.option("--gated", is_flag=True, help="Let the card ask who wants the data and what for.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to make.")
+@click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
+def membehave(out: Path, triplets: int, **options: Any) -> None:
+    """Build MemBehave: Forgetting, the configs default and extended, each split into low, med and high."""
+    from forget_datasets.build import build_membehave
+
+    outcomes: list[str] = []
+    with _progress("building", triplets * 6) as progress:  # three items in each of two configs
+        manifest = build_membehave(out, triplets, progress=progress, settled=outcomes.append, **options)
+    _announce(out, manifest, outcomes[0])
+
+
 @program.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def validate(folder: Path, as_json: bool) -> None:
-    """Work out screening, controls, counts and hashes again from the Parquet alone; exit 1 if anything is wrong."""
+    """Work out checks, controls, counts and hashes again from the Parquet alone; exit 1 if anything is wrong."""
     from forget_datasets.validate import validate as validate_folder
 
     with _progress("validating", None) as progress:

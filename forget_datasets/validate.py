@@ -108,7 +108,7 @@ def validate(folder: Path, progress: Callable[[str], None] | None = None) -> Val
     _open_all(shards, dataset)
     found = Validation(dataset)
     stated = manifest["configs"] if manifest else {}
-    audit = KINDS[dataset].audits(manifest.get("parameters") or {} if manifest else {})
+    audit = KINDS[dataset].audits(_parameters(manifest))
     for name in dict.fromkeys([*stated, *(config for config, _ in shards)]):
         splits = _in_order({split: files for (c, split), files in shards.items() if c == name}, stated.get(name))
         if splits:
@@ -116,6 +116,11 @@ def validate(folder: Path, progress: Callable[[str], None] | None = None) -> Val
     found.problems += _against_manifest(manifest, found.configs)
     found.problems += _against_card(folder, found.configs)
     return found
+
+
+def _parameters(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    stated = manifest.get("parameters") if manifest else None
+    return stated if isinstance(stated, Mapping) else {}
 
 
 def _noise(parameters: Mapping[str, Any]) -> float:
@@ -188,7 +193,8 @@ def _go_over(
         files = [shard.path.relative_to(folder).as_posix() for shard in shards]
         figures[split] = {"rows": count, "content_hash": split_hash.hexdigest(), "files": files}
         total += count
-    found.problems += [Problem(seen.get(key, f"data/{config}"), what, key, column) for key, column, what in audit.close()]
+    late = audit.close()
+    found.problems += [Problem(seen.get(key, f"data/{config}"), what, key, column) for key, column, what in late]
     return {"rows": total, "content_hash": whole.hexdigest(), "splits": figures, **audit.summary()}
 
 

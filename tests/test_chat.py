@@ -1,7 +1,6 @@
 """The chat client, answerer and judge over real HTTP: a server that misbehaves on demand, and a small local model."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -316,6 +315,9 @@ def test_agreement_leaves_out_what_is_undecided() -> None:
     assert found["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))  # by chance 2/3 * 1/3 + 1/3 * 2/3
 
 
+_SHORT = {"temperature": 0, "max_tokens": 16}
+
+
 @pytest.fixture(scope="module")
 def local_model() -> Iterator[str]:
     """SmolLM2-135M behind llama.cpp's own OpenAI-compatible server on loopback."""
@@ -329,7 +331,8 @@ def local_model() -> Iterator[str]:
     parameters.model.path = str(weights)
     parameters.n_ctx = 2048
     parameters.warmup = False
-    parameters.cpuparams.n_threads = min(2, os.cpu_count() or 1)
+    # Several threads wait for each other where the machine is busy.
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(parameters)
     yield f"{server.listening_address}/v1"
     del server
@@ -337,7 +340,7 @@ def local_model() -> Iterator[str]:
 
 def test_a_real_model_answers_from_the_notes(local_model: str, tmp_path: Path) -> None:
     """A model this small answers one question in two; here it must say something, and the same from the cache."""
-    client = Chat(local_model, "smollm2", cache=tmp_path, options={"temperature": 0, "max_tokens": 24})
+    client = Chat(local_model, "smollm2", cache=tmp_path, options=_SHORT, timeout=600)
     ask = answerer("chat", client)
     notes = ["Tomasz Baran has been in the Harbor Book Club for years."]
     answer = ask("Which club is Tomasz Baran in?", notes)
@@ -349,7 +352,7 @@ def test_a_real_model_answers_from_the_notes(local_model: str, tmp_path: Path) -
 
 def test_a_real_model_is_heard_as_a_judge(local_model: str, tmp_path: Path) -> None:
     """It judges at chance, so nothing is asked of its verdicts but that each is read from what it said."""
-    client = Chat(local_model, "smollm2", cache=tmp_path, options={"temperature": 0, "max_tokens": 4})
+    client = Chat(local_model, "smollm2", cache=tmp_path, options={**_SHORT, "max_tokens": 3}, timeout=600)
     one = replace(ITEM, probes=[ITEM.probes[1]])
     found = ChatJudge(client)(one, ["The Harbor Book Club."], ["I don't know."], True)
     assert [j.step for j in found.judgements] == ["before", "after"]

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forget_datasets import manifest
+from forget_datasets.build import build_membehave
 from forget_datasets.membehave import generate
 from forget_datasets.membehave.controls import CONTROLS
 from forget_datasets.rows import LEVELS, Item
@@ -61,8 +62,8 @@ class Parrot:
 '''
 
 
-def write(folder: Path, rows: Callable[[Item], dict[str, Any]] = Item.to_row) -> Path:
-    """A dataset folder of the first triplets."""
+def write(folder: Path, rows: Callable[[Item], dict[str, Any]]) -> Path:
+    """A dataset folder of the first triplets, changed as no build would let them through."""
     configs: dict[str, Any] = {"default": {"splits": {}}, "extended": {"splits": {}}}
     triplets = list(generate(TRIPLETS))
     for config, entry in configs.items():
@@ -78,7 +79,9 @@ def write(folder: Path, rows: Callable[[Item], dict[str, Any]] = Item.to_row) ->
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("membehave"))
+    folder = tmp_path_factory.mktemp("membehave") / "data"
+    build_membehave(folder, triplets=TRIPLETS)
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -369,3 +372,25 @@ def test_transcripts_of_another_dataset_are_refused_and_missing_ones_counted(dat
     assert summary(tmp_path / "run")["statuses"] == {"scored": 3 * TRIPLETS - 1, "n/a": 0, "error": 0, "unscored": 1}
     path.write_bytes(lines[0].replace(b'{"id":"user-0001#', b'{"id":"user-9999#'))
     assert "the dataset has no item 'user-9999#" in invoke("score", tmp_path / "run", code=2).stderr
+
+
+def test_a_bench_does_it_all_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    asked = ("bench", "membehave", "--triplets", 1, "--embedder", "mine_membehave:bag", "--adapter", "reference")
+    asked += ("--adapter", "oracle", "--forget-policy", "named", "--forget-policy", "single", "--out", tmp_path / "out")
+    first = invoke(*asked)
+    folders = {path.name for path in (tmp_path / "out").iterdir()}
+    assert folders == {"data", "reference", "reference-single", "oracle"}
+    assert "reference*" in first.stdout
+    assert "reference, forget policy single: 3 items run, 3 in" in first.stderr
+    again = invoke(*asked)
+    assert "finished before, nothing to do" in again.stderr
+    assert again.stdout == first.stdout
+    as_json = json.loads(invoke(*asked, "--json").stdout)
+    assert [entry["adapter"] for entry in as_json] == ["reference", "reference", "oracle"]
+
+
+def test_one_adapter_is_run_in_the_folder_that_was_named(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = invoke("bench", "membehave", "--triplets", 1, "--adapter", "oracle", "--out", out, "--json")
+    assert json.loads(found.stdout) == summary(out)
+    assert (out / "data" / "manifest.json").exists()

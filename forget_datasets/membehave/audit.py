@@ -73,7 +73,7 @@ class Audit:
     """The items of one config. Those of a level come in the order of triplets, the levels together or in turn."""
 
     def __init__(self, config: str, noise: float, common: dict[str, bytes]) -> None:
-        self._config, self._noise, self._common = config, noise, common
+        self._noise, self._common = noise, common
         self._extended = config != CONFIGS[0]
         self._levels = {level: _Level() for level in LEVELS}
         self._families: Counter[str] = Counter()
@@ -188,8 +188,7 @@ class Audit:
             return
         self._next[item.level] = place + 1
         if place != expected:
-            belongs = next((name for name, i in self._places.items() if i == expected), "none")
-            yield "triplet_id", f"{item.triplet_id} stands where {belongs} belongs"
+            yield "triplet_id", f"{item.triplet_id} does not stand where it does in the other levels"
 
     def _join(self, triplet: str, member: "_Member") -> Iterator[Found]:
         """Checks a triplet once it has as many rows as there are levels, and lets go of them."""

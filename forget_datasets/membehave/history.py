@@ -45,9 +45,13 @@ def assistant_of(user: str) -> str:
     return f"{user}-assistant"
 
 
-def tell(user: str, persona: Persona, world: World, gold: Gold, parameters: Parameters, *address: object) -> History:
-    """The history that a gold graph gives, from streams of that address alone."""
+def tell(
+    user: str, persona: Persona, world: World, gold: Gold, parameters: Parameters, *address: object
+) -> History | None:
+    """The history that a gold graph gives, from streams of that address alone; None if it does not fit."""
     slots = plan(gold, Stream(*address, "plan"), parameters)
+    if slots is None:
+        return None
     teller = Teller(world, gold, persona, address)
     sessions: list[Session] = []
     evidence: dict[tuple[str, str], Evidence] = {}

@@ -71,27 +71,34 @@ class Slot:
         self.extra += COSTS[event.mode]
 
 
-def plan(gold: Gold, stream: Stream, parameters: Parameters) -> list[Slot]:
-    """The conversations of a history with their events, in order of time."""
+def plan(gold: Gold, stream: Stream, parameters: Parameters) -> list[Slot] | None:
+    """The conversations of a history with their events, in order of time; None if the events find no room in them.
+
+    More are planned than are kept: those with events, the first and the last stay, the rest is sampled.
+    """
     events = [e for target in gold.targets for e in _target_events(target, gold, stream)]
     events += _other_events(gold, stream)
     stream.shuffle(events)
     events.sort(key=lambda e: -COSTS[e.mode])
     people = sum(2 if e.mode == "pair" else 1 for e in events if e.people)
     slots = _slots(parameters.sessions, round(people * _TALK), stream)
-    kept = sorted(stream.sample(range(len(slots)), parameters.sessions))
-    for event in events:
-        _place(event, [slots[i] for i in kept], stream)
-    needed = [i for i in range(len(slots)) if slots[i].events]
-    rest = [i for i in range(len(slots)) if not slots[i].events]
+    ends = [0, len(slots) - 1]
+    open_ = sorted([*ends, *stream.sample(range(1, len(slots) - 1), parameters.sessions - len(ends))])
+    if not all(_place(event, [slots[i] for i in open_], stream) for event in events):
+        return None
+    needed = [i for i, slot in enumerate(slots) if slot.events or i in ends]
+    rest = [i for i in range(len(slots)) if i not in needed]
     filler = stream.sample(rest, parameters.sessions - len(needed))
     return [slots[i] for i in sorted(needed + filler)]
 
 
-def _place(event: Event, slots: list[Slot], stream: Stream) -> None:
+def _place(event: Event, slots: list[Slot], stream: Stream) -> bool:
+    """Puts the event into one of the conversations that take it, if there is one."""
     late = len(slots) * 2 // 3
     fitting = [slot for i, slot in enumerate(slots) if slot.takes(event, i >= late)]
-    stream.choice(fitting).take(event)
+    if fitting:
+        stream.choice(fitting).take(event)
+    return bool(fitting)
 
 
 def _target_events(target: Target, gold: Gold, stream: Stream) -> list[Event]:
@@ -125,20 +132,26 @@ def _other_events(gold: Gold, stream: Stream) -> list[Event]:
         events.append(Event(mode, (gold.acquaintance(edge.person),), (edge,), restate=stream.chance(0.25)))
     met = list({e.person.name: gold.acquaintance(e.person) for e in own}.values())
     events += [Event(mode, (stream.choice(met),)) for mode in _OTHER_MENTIONS]
-    short = [e.entity for e in own if e.entity.aliases]
-    events += [Event("echo", (), entity=entity) for entity in stream.sample(short, _ECHOES)]
-    return events
+    return events + _echoes([edge.entity for edge in own], stream)
+
+
+def _echoes(entities: list[Entity], stream: Stream) -> list[Event]:
+    """Entities that come up by themselves, each of another kind."""
+    by_kind = {entity.kind: entity for entity in stream.sample(entities, len(entities)) if entity.aliases}
+    chosen = stream.sample(list(by_kind.values()), min(_ECHOES, len(by_kind)))
+    return [Event("echo", (), entity=entity) for entity in chosen]
 
 
 def _slots(sessions: int, messages: int, stream: Stream) -> list[Slot]:
     """Conversations over 12 to 15 months, long enough together for that many user messages in the part kept."""
     count = sessions + int(sessions * _SPARE)
     lengths = [stream.choice(_LENGTHS) for _ in range(count)]
-    while sum(lengths) * sessions < messages * count:
+    while sum(lengths) * sessions < messages * count and min(lengths) < LONGEST:
         i = stream.below(count)
         lengths[i] = min(LONGEST, lengths[i] + 1)
     first = datetime(2022, 1, 10) + timedelta(days=stream.below(800))
-    days = sorted(stream.sample(range(1, 400 + stream.below(60)), count))
+    last = 380 + stream.below(80)
+    days = [0, *sorted(stream.sample(range(1, last), count - 2)), last]
     starts = [first + timedelta(days=day, hours=stream.choice(_HOURS), minutes=stream.below(60)) for day in days]
     return [Slot(_local(start), length) for start, length in zip(starts, lengths, strict=True)]
 

@@ -122,8 +122,8 @@ def _attempt(
         return "levels or degrees apart"
     user = f"user-{number + 1:04d}"
     history = tell(user, persona, world, gold, parameters, *address)
-    if history.makeup.people_share > PEOPLE_SHARE or history.makeup.phrase_share > PHRASE_SHARE:
-        return "too much of one thing"
+    if history is None or history.makeup.people_share > PEOPLE_SHARE or history.makeup.phrase_share > PHRASE_SHARE:
+        return "too little ordinary talk"
     found = []
     for k, triplet in enumerate(triplets):
         items = [draw_item(world, history, recorded, e, f"{user}#{k}", *address) for e in triplet.values()]

@@ -110,7 +110,8 @@ def run(dataset: "Dataset", name: str, folder: Path, embed: Any, settings: "Sett
 
     played = run_system(dataset, name, folder, embed, settings)
     what = f"{played} items run" if played else "finished before, nothing to do"
-    click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
+    policy = "" if settings.forget_policy == _DEFAULT_POLICY else f", forget policy {settings.forget_policy}"
+    click.echo(f"{name}{policy}: {what}, {dataset.n} in {folder}", err=True)
 
 
 def run_one(

@@ -36,7 +36,7 @@ FURTHER = {
 MEANING = (
     "Means over items in percent [95% interval, bootstrapped by target]. Recall is before the request;",
     "afterwards coverage should be 0 and survival 100. Selective forgetting is the harmonic mean of",
-    "100 - attributed coverage and ripple survival.",
+    "100 - attributed coverage and ripple survival. A control whose levels are alike has one row.",
 )
 _NAME, _LEVEL, _CELL, _WIDE = 11, 6, 13, 16
 
@@ -125,10 +125,11 @@ def _table(
     for name in metrics.values():
         table.add_column(name, width=cell_width)
     for result in results:
-        for place in places:
-            name = result.label if place == places[0] else ""
-            cells = (cell(result, metric, place) for metric in metrics)
-            table.add_row(name, place, *cells)
+        rows = [(place, *(cell(result, metric, place) for metric in metrics)) for place in places]
+        if result.control and len({tuple(cells) for _, *cells in rows[1:]}) == 1:
+            rows = rows[:1]  # by construction its levels are alike
+        for i, row in enumerate(rows):
+            table.add_row("" if i else result.label, *row)
     return table
 
 
