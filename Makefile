@@ -18,9 +18,11 @@ $(VENV)/.installed: pyproject.toml Makefile
 	$(BIN)/python -m pip install --quiet --no-deps $(NO_DEPS)
 	@touch $@
 
+SYSTEMS := --adapter null --adapter keep-all --adapter wipe-all --adapter oracle --adapter reference --adapter lethe
+
 bench: venv
-	$(BIN)/forget-eval bench forgeteval --profile standard --lang en --seed 42 --out runs/forgeteval-en \
-	    --adapter null --adapter keep-all --adapter wipe-all --adapter oracle --adapter reference --adapter lethe
+	$(BIN)/forget-eval bench forgeteval --profile standard --lang en --seed 42 --out runs/forgeteval-en $(SYSTEMS)
+	$(BIN)/forget-eval bench membehave --triplets 6 --seed 42 --out runs/membehave $(SYSTEMS) --adapter redactor
 
 lint: venv
 	$(BIN)/ruff check .

@@ -1,42 +1,55 @@
-"""Rewrites tests/golden/forgeteval.json from the generator and prints what changed. The only thing that may."""
+"""Rewrites the golden records in tests/golden from the generators and prints what changed. The only thing that may."""
 
 import difflib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forget_datasets import membehave
 from forget_datasets.forgeteval import PROFILES, handmade, languages, stream_cases
-from forget_datasets.rows import GeneratedCase, content_hash
+from forget_datasets.rows import content_hash
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "forgeteval.json"
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+PLACES = (0, 8, -1)
 
 
-def configs() -> dict[str, list[GeneratedCase]]:
-    """Every config at the size that a release has."""
-    found = {}
+def forgeteval() -> dict[str, Any]:
+    """Every config at the size that a release has: its content hash, and its first, ninth and last row."""
+    configs = {"handmade": handmade.load()}
     for tag in languages.available():
         for suffix, profile in (("", PROFILES["full"]), ("-stress", PROFILES["stress"])):
-            found[tag + suffix] = list(stream_cases(profile.n_per_family, distractors=profile.distractors, lang=tag))
-    return {**found, "handmade": handmade.load()}
+            configs[tag + suffix] = list(stream_cases(profile.n_per_family, distractors=profile.distractors, lang=tag))
+    return {name: _record([case.to_row() for case in cases]) for name, cases in configs.items()}
 
 
-def record(cases: list[GeneratedCase]) -> dict[str, Any]:
-    """The content hash of a config, and its first, ninth and last row."""
-    rows = [case.to_row() for case in cases]
-    return {"rows": len(rows), "content_hash": content_hash(rows), "records": [rows[0], rows[8], rows[-1]]}
+def membehave_records() -> dict[str, Any]:
+    """The same of the default size; records keep their first session alone, for their histories are long."""
+    triplets = list(membehave.generate())
+    golden: dict[str, Any] = {}
+    for config in ("default", "extended"):
+        record = _record([item.to_row() for triplet in triplets for item in getattr(triplet, config)])
+        record["records"] = [{**row, "sessions": row["sessions"][:1]} for row in record["records"]]
+        golden[config] = record
+    rows = [item.to_row() for triplet in triplets[:2] for item in triplet.extended]
+    return {**golden, "two triplets": content_hash(rows)}
 
 
-def main() -> None:
-    """Writes the file if it changed."""
-    old = GOLDEN.read_text(encoding="utf-8") if GOLDEN.exists() else ""
-    golden = {name: record(cases) for name, cases in configs().items()}
+def _record(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"rows": len(rows), "content_hash": content_hash(rows), "records": [rows[place] for place in PLACES]}
+
+
+def write(name: str, golden: Mapping[str, Any]) -> None:
+    """Writes one file and prints the difference."""
+    path = GOLDEN / name
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
     new = json.dumps(golden, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), "golden", "generated")
-    sys.stdout.writelines(lines)
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text(new, encoding="utf-8")
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, "generated"))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write("forgeteval.json", forgeteval())
+    write("membehave.json", membehave_records())

@@ -12,6 +12,10 @@ CORE = [
     "forget_datasets.verdicts",
     "forget_datasets.forgeteval",
     "forget_datasets.forgeteval.controls",
+    "forget_datasets.membehave",
+    "forget_datasets.membehave.controls",
+    "forget_datasets.membehave.metrics",
+    "forget_datasets.membehave.screening",
 ]
 
 
