@@ -4,6 +4,7 @@ Wall times, of one process, on whatever else the machine is doing: read ratios f
 """
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from forget_datasets.verdicts import strict_reasons
 def main(context: click.Context) -> None:
     """Print all figures, or those of one command."""
     if context.invoked_subcommand is None:
-        for command in (startup, generation, forgeteval):
+        for command in (startup, generation, forgeteval, membehave):
             context.invoke(command)
 
 
@@ -77,6 +78,30 @@ def forgeteval(profile: str) -> None:
     )
     print(f"| cold | {cold:.1f} | {cold / floor:.2f} of {floor:.1f} | 1.30 |")
     print(f"| warm | {warm:.1f} | {warm / lethe_seconds:.2f} of {lethe_seconds:.1f} | 1.30 |")
+
+
+@main.command()
+def membehave() -> None:
+    """Building 126 items, and the reference store on them, warm."""
+    from forget_eval import embedding
+    from forget_eval.data import open_dataset
+    from forget_eval.membehave.bench import run_system
+    from forget_eval.membehave.systems import Settings
+
+    with TemporaryDirectory() as folder:
+        data = Path(folder, "data")
+        build = seconds(lambda: run_command("forget-datasets", "build", "membehave", "--out", data))
+        os.environ["FORGET_EVAL_CACHE"] = str(Path(folder, "cache"))
+        dataset = open_dataset(str(data), "membehave", "default")
+
+        def run(out: str) -> None:
+            run_system(dataset, "reference", Path(folder, out), embedding.load("minilm-int8"), Settings())
+
+        cold, warm = (seconds(lambda o=out: run(o)) for out in ("cold", "warm"))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print("\n| what | seconds | goal |\n|---|---|---|")
+    print(f"| build, 126 items of both configs | {build:.1f} | 30 |\n| reference store, cold | {cold:.1f} | |")
+    print(f"| reference store, warm | {warm:.1f} | 90 |\n\nPeak memory of the build: {peak:.0f} MB (goal: 1,000).")
 
 
 @main.command()
