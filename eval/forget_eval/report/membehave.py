@@ -126,8 +126,8 @@ def _table(
         table.add_column(name, width=cell_width)
     for result in results:
         rows = [(place, *(cell(result, metric, place) for metric in metrics)) for place in places]
-        if result.control and len({tuple(cells) for _, *cells in rows[1:]}) == 1:
-            rows = rows[:1]  # by construction its levels are alike
+        if result.control and len({tuple(c.split("[")[0].strip() for c in cells) for _, *cells in rows[1:]}) == 1:
+            rows = rows[:1]  # by construction its levels are alike, but for how many targets an interval rests on
         for i, row in enumerate(rows):
             table.add_row("" if i else result.label, *row)
     return table
