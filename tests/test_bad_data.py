@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.rows import GeneratedCase, content_hash
 from forget_datasets.schema import FORGETEVAL
 from forget_eval.data import Dataset, open_dataset
-from forget_eval.errors import EnvironmentFault, UserError
 
 NAME = "data/en/test-00000-of-00001.parquet"
 

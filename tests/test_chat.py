@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from forget_datasets.errors import UserError
 from forget_datasets.rows import Item
-from forget_eval.errors import UserError
 from forget_eval.membehave.answerers import ChatAnswerer, answerer, extractive
 from forget_eval.membehave.chat import LONGEST, Chat, EndpointError, ReplyError
 from forget_eval.membehave.judges import ChatJudge, agreement, kappa, read_verdict

@@ -7,8 +7,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from forget_datasets.errors import UserError
 from forget_eval.adapters.reference import ReferenceMemory
-from forget_eval.errors import UserError
 from forget_eval.membehave.forgetting import Forgotten, named, policy, single
 from forget_eval.membehave.names import people, spoken
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from forget_datasets.errors import UserError
 from forget_datasets.rows import Item
-from forget_eval.errors import UserError
 from forget_eval.membehave.controls import ControlAssistant
 from forget_eval.membehave.disclosure import Label
 from forget_eval.membehave.replay import Replay

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forget_datasets.tokens import fold, holds, sure_words, words
 from forget_eval.policies import Hit, best, holding, released, within_gap
-from forget_eval.tokens import fold, holds, sure_words, words
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval import bench, runs
 from forget_eval.adapters import load
 from forget_eval.data import Dataset, open_dataset
-from forget_eval.errors import EnvironmentFault, UserError
 from forget_eval.redaction import redact
 
 

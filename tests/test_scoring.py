@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forget_datasets.errors import UserError
 from forget_datasets.rows import GeneratedCase, Probe
 from forget_eval import bench, scores
 from forget_eval.data import open_dataset
-from forget_eval.errors import UserError
 from forget_eval.protocols import Status
 from forget_eval.scoring.forgeteval import Score, score, summarise, tidy
 

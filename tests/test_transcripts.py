@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval import transcripts
-from forget_eval.errors import EnvironmentFault, UserError
 from forget_eval.transcripts import Writer
 
 THREE = [

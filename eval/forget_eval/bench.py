@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval import TOP_K
 from forget_eval import adapters, embedding, forgeteval, runner, runs
 from forget_eval.data import Dataset
-from forget_eval.errors import UserError, unknown
 from forget_eval.progress import progress
 from forget_eval.protocols import Embedder, Memory
 from forget_eval.transcripts import Writer

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forget_datasets.errors import UserError
 from forget_datasets.membehave.screening import check_item
 from forget_datasets.rows import FAMILIES, OPERATIONS, Item
 from forget_datasets.schema import NULLABLE, mismatches, nulls
 from forget_datasets.shards import open_shard
-from forget_eval.errors import UserError
 
 _PROBES = ("leak", "survivor")
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forget_datasets.errors import EnvironmentFault, UserError, unknown
 from forget_eval import __version__
-from forget_eval.errors import EnvironmentFault, UserError, unknown
 from forget_eval.membehave import commands as membehave
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forget_datasets.errors import EnvironmentFault, UserError, unknown
 from forget_datasets.manifest import MANIFEST
 from forget_datasets.manifest import read as read_manifest
 from forget_datasets.rows import GeneratedCase
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
 from forget_datasets.shards import RowHash, Shard, find, read_rows
 from forget_eval import checks
-from forget_eval.errors import EnvironmentFault, UserError, unknown
 
 _REPO = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _BUILD = "Build one with: forget-datasets build forgeteval --out DIR"

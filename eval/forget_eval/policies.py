@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from forget_eval.tokens import holds
+from forget_datasets.tokens import holds
 
 POOL = 20
 """How many recalled facts a release looks at."""

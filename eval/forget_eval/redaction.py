@@ -16,6 +16,7 @@ _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _SECRET_IN_QUERY = re.compile(
     r"([?&;](?:[\w.-]*[_.-])?(?:key|token|secret|password|sig|signature|auth)=)[^&#\s\"']+", re.I
 )
+_FOLDERS = {"PWD", "OLDPWD"}  # every shell has them, and they hold no password
 _SHORTEST = 8  # a shorter value of the environment would blot out ordinary words
 
 
@@ -45,7 +46,8 @@ def _is_secret(name: object) -> bool:
 
 
 def _environment() -> tuple[str, ...]:
-    return _longest_first(tuple(v for k, v in os.environ.items() if len(v) >= _SHORTEST and _is_secret(k)))
+    named = ((k, v) for k, v in os.environ.items() if len(v) >= _SHORTEST and k not in _FOLDERS)
+    return _longest_first(tuple(v for k, v in named if _is_secret(k)))
 
 
 @cache

@@ -1,18 +1,21 @@
 """A run is a folder: `manifest.json` says what was run, `transcripts.jsonl` what the system answered."""
 
+import inspect
 import json
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.rows import OPERATIONS
 from forget_eval.data import Dataset
-from forget_eval.errors import EnvironmentFault, UserError
 from forget_eval.packages import version
 from forget_eval.redaction import redact
 
@@ -30,6 +33,7 @@ _IDENTITY = {
     "adapter": ("adapter", "name"),
     "adapter class": ("adapter", "class"),
     "adapter version": ("adapter", "version"),
+    "adapter source": ("adapter", "source_sha256"),
     "adapter configuration": ("adapter", "configuration"),
     "embedder": ("embedder", "name"),
     "embedder weights": ("embedder", "weights_sha256"),
@@ -93,6 +97,17 @@ def begin(folder: Path, manifest: Manifest) -> Manifest:
     return manifest
 
 
+def start_over(folder: Path) -> None:
+    """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
+    read(folder)
+    try:
+        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", MANIFEST):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "scores", ignore_errors=True)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot empty {folder}: {error.strerror or error}") from error
+
+
 def read(folder: Path) -> Manifest:
     """The manifest of a run. Raises UserError if there is none, or it is of a newer version."""
     path = folder / MANIFEST
@@ -143,7 +158,8 @@ def _require_same(folder: Path, there: Manifest, here: Manifest) -> None:
     differences = [f"{name} was {old}, is {new}" for name, (old, new) in pairs.items() if old != new]
     if differences:
         raise UserError(
-            f"{folder} holds a run with other parameters: {'; '.join(differences)}. Name another --out, or remove it."
+            f"{folder} holds a run with other parameters: {'; '.join(differences)}. Name another --out, or start it "
+            "over with --force."
         )
 
 
@@ -176,6 +192,7 @@ def _adapter(memory: object) -> dict[str, Any]:
         "class": f"{kind.__module__}:{kind.__qualname__}",
         "distribution": distribution or None,
         "version": version(distribution) if distribution else getattr(memory, "version", None),
+        "source_sha256": _source_sha256(kind),
         "told_the_case": hasattr(memory, "_tell"),
         "operations": {
             op: {"kind": str(kinds.get(op, "undeclared")), "chooser": str(choosers.get(op, "undeclared"))}
@@ -185,6 +202,15 @@ def _adapter(memory: object) -> dict[str, Any]:
         "score_scale": str(getattr(memory, "score_scale", "none")),
         "configuration": getattr(memory, "configuration", {}),
     }
+
+
+def _source_sha256(kind: type) -> str | None:
+    """The hash of the file that defines a class, so that a run does not go on with a class that was edited."""
+    try:
+        source = inspect.getsourcefile(kind)
+        return sha256(Path(source).read_bytes()).hexdigest() if source else None
+    except (TypeError, OSError):
+        return None
 
 
 def _embedder(embedder: object | None) -> dict[str, Any] | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forget_datasets.errors import UserError
 from forget_eval import runs, transcripts
 from forget_eval.data import Dataset, open_dataset
-from forget_eval.errors import UserError
 from forget_eval.scoring import forgeteval
 
 if TYPE_CHECKING:

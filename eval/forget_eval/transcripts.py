@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from forget_eval.errors import EnvironmentFault, UserError
+from forget_datasets.errors import EnvironmentFault, UserError
 
 Transcript = dict[str, Any]
 

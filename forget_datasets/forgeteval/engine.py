@@ -34,7 +34,9 @@ def expand(language: Language, template: Template, index: int, seed: int, distra
         Probe("survivor", stream.choice(s.question).format_map(values), [s.require.format_map(values)], [])
         for s in template.survivors
     ]
+    question = stream.choice(template.question).format_map(values)
     strings = [*require, *forbid, *(p.must_contain[0] for p in survivors)]
+    # Distractors are drawn last: their number changes nothing else of the case.
     facts += _distractors(language, strings, distractors, stream)
     stream.shuffle(facts)
     return GeneratedCase(
@@ -42,7 +44,7 @@ def expand(language: Language, template: Template, index: int, seed: int, distra
         family=template.family,
         setup_facts=facts,
         mutations=mutations,
-        final_query=stream.choice(template.question).format_map(values),
+        final_query=question,
         must_contain=require,
         must_not_contain=forbid,
         template=template.name,

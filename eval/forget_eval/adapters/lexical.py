@@ -2,7 +2,7 @@
 
 import math
 
-from forget_eval.tokens import sure_words, words
+from forget_datasets.tokens import sure_words, words
 
 
 class LexicalIndex:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from forget_eval.errors import unknown
+from forget_datasets.errors import unknown
 
 if TYPE_CHECKING:
     from forget_eval.membehave.chat import Chat

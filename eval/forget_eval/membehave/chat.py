@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.rows import canonical
-from forget_eval.errors import EnvironmentFault, UserError
 from forget_eval.packages import require
 
 KEY_VARIABLE = "OPENAI_API_KEY"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from forget_eval.errors import UserError, unknown
+from forget_datasets.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from forget_eval.data import Dataset

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-from forget_eval.tokens import fold
+from forget_datasets.tokens import fold
 
 
 class Label(StrEnum):

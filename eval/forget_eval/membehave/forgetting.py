@@ -6,10 +6,10 @@ Tables of different policies do not compare, so a report says which one was used
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from forget_eval.errors import unknown
+from forget_datasets.errors import unknown
+from forget_datasets.tokens import holds
 from forget_eval.membehave.names import people, spoken
 from forget_eval.protocols import Memory
-from forget_eval.tokens import holds
 
 DEPTH = 50
 """How many texts are recalled for a name."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from forget_datasets.errors import UserError
 from forget_datasets.rows import Item
 from forget_eval import runs, transcripts
 from forget_eval.bootstrap import SEED
 from forget_eval.data import Dataset
-from forget_eval.errors import UserError
 from forget_eval.membehave.bench import items
 from forget_eval.membehave.judges import ChatJudge, Judged, Judgement, agreement
 from forget_eval.scoring import membehave

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forget_datasets.errors import UserError
 from forget_datasets.membehave.controls import CONTROLS
 from forget_eval import adapters
-from forget_eval.errors import UserError
 from forget_eval.membehave.answerers import answerer
 from forget_eval.membehave.bridge import DEPTH, DEPTH_OF, Bridge
 from forget_eval.membehave.chat import OPTIONS, Chat

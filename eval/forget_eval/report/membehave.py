@@ -187,7 +187,7 @@ def _difference(found: Mapping[str, Any]) -> str:
     if found["value"] is None:
         return "   –"
     value, low, high = (f"{round(100 * found[key]):+d}" for key in ("value", "low", "high"))
-    return f"{value:>4} [{low}, {high}]"
+    return f"{value:>4} [{low},{high}]"
 
 
 def _count(found: Mapping[str, Any]) -> str:

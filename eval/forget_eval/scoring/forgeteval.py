@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from forget_datasets.errors import UserError
 from forget_datasets.rows import FAMILIES, GeneratedCase
 from forget_datasets.verdicts import Reason, spec_reasons, strict_reasons
-from forget_eval.errors import UserError
 from forget_eval.protocols import Status
 from forget_eval.stats import Rate, stratified_wilson, wilson
 from forget_eval.transcripts import Transcript

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from forget_datasets.errors import UserError
 from forget_datasets.membehave import metrics
 from forget_datasets.rows import LEVELS, Item
 from forget_eval.bootstrap import SEED, Interval, cluster_interval, pigeonhole_interval
-from forget_eval.errors import UserError
 from forget_eval.membehave.disclosure import Label, label
 from forget_eval.membehave.judges import Judged
 from forget_eval.transcripts import Transcript
