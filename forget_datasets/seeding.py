@@ -13,8 +13,8 @@ _ROUNDS = 4  # even, so that the digits end where they began
 class Stream:
     """A reproducible source of choices, known by its address alone.
 
-    Built on `random.Random(str)` and its method `random()`, the one part of the module whose sequence Python promises
-    to keep; the helpers of `random` (choice, shuffle, sample) carry no such promise.
+    Built on `random()` of the Mersenne Twister, whose sequence Python keeps from version to version; the helpers of the
+    module (choice, shuffle, sample) carry no such promise. Golden hashes hold it to that on every Python we support.
     """
 
     def __init__(self, *address: object) -> None:

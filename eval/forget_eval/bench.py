@@ -2,11 +2,12 @@
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from forget_datasets.errors import UserError, unknown
@@ -92,15 +93,24 @@ def build_data(folder: Path, wanted: Shape) -> None:
     from forget_datasets import manifest
     from forget_datasets.build import build_forgeteval
 
-    if (folder / manifest.MANIFEST).exists():
-        there = manifest.read(folder).get("parameters", {})
-        for name, value in wanted.parameters.items():
-            if (had := there.get(name)) != value:
-                raise UserError(f"{folder} was built with {name} {had}, not {value}. Name another --out.")
     print(f"building {folder}", file=sys.stderr)
-    # A dataset that is there already is made again, which is quick, and replaced only if its bytes differ: a newer
-    # version of this package may write other cases, and a run never goes on over those.
-    build_forgeteval(folder, **wanted.parameters)
+    if not (folder / manifest.MANIFEST).exists():
+        build_forgeteval(folder, **wanted.parameters)
+        return
+    # Made again, which is quick, and compared: a newer version of this package may write other cases, and the runs
+    # beside the dataset are of the old ones.
+    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as fresh:
+        here = build_forgeteval(Path(fresh, "data"), **wanted.parameters)
+    there = manifest.read(folder)
+    had, now = there.get("parameters", {}), here["parameters"]
+    differences = [f"{name} {had.get(name)}, not {value}" for name, value in now.items() if had.get(name) != value]
+    if differences or _hashes(there) != _hashes(here):
+        what = "; ".join(differences) or "the same parameters by another version, whose cases differ"
+        raise UserError(f"{folder} was built with {what}. Name another --out.")
+
+
+def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
+    return {name: config["content_hash"] for name, config in manifest["configs"].items()}
 
 
 def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embedding.Embedder | None":
@@ -110,9 +120,12 @@ def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embe
         UserError: an unknown adapter or embedder, or a missing package.
     """
     found = [adapters.find(name) for name in names]
-    if any(map(adapters.wants_embedder, found)):
+    if not any(map(adapters.wants_embedder, found)):
+        return None
+    try:
         return embedding.load(embedder, lang)
-    return None
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def require_all(names: Sequence[str], embed: "embedding.Embedder | None") -> None:
@@ -125,7 +138,14 @@ def require_all(names: Sequence[str], embed: "embedding.Embedder | None") -> Non
         _close(_make(name, embed if adapters.wants_embedder(adapters.find(name)) else None))
 
 
-def run_adapter(dataset: Dataset, name: str, folder: Path, embed: "embedding.Embedder | None", k: int = TOP_K) -> int:
+def run_adapter(
+    dataset: Dataset,
+    name: str,
+    folder: Path,
+    embed: "embedding.Embedder | None",
+    k: int = TOP_K,
+    force: bool = False,
+) -> int:
     """Runs an adapter on a ForgetEval config, or goes on with a run that was cut off; returns how many cases it played.
 
     Args:
@@ -134,6 +154,7 @@ def run_adapter(dataset: Dataset, name: str, folder: Path, embed: "embedding.Emb
         folder: of the run.
         embed: is handed to an adapter whose constructor takes it.
         k: how many texts a query may recall.
+        force: whether a run that is there is started over.
 
     Raises:
         UserError: an unknown adapter, or the folder holds a run with other parameters.
@@ -142,7 +163,7 @@ def run_adapter(dataset: Dataset, name: str, folder: Path, embed: "embedding.Emb
     shared = embed if adapters.wants_embedder(adapters.find(name)) else None
     memory = _make(name, shared)
     try:
-        runs.begin(folder, runs.describe(folder, dataset, memory, shared, k))
+        runs.begin(folder, runs.describe(folder, dataset, memory, shared, k), force)
         with (
             Writer(folder / runs.TRANSCRIPTS) as writer,
             progress(name, dataset.n, len(writer.done)) as watch,

@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,7 @@ def main() -> None:
     help="Run folder, with DIR/data as its dataset; several adapters: DIR/<adapter>. [default: below runs/]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of the table.")
+@click.option("--force", is_flag=True, help="Start runs over that are there already.")
 @membehave.bench_options
 def bench(
     task: str,
@@ -110,6 +112,7 @@ def bench(
     embedder: str | None,
     out: Path | None,
     as_json: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Build a dataset, run systems on it, score them and print the table.
@@ -126,7 +129,7 @@ def bench(
             "lang": lang if lang != "en" else None,
         }
         membehave.refuse(refused, task)
-        played = membehave.bench(names, embedder, seed, out, options)
+        played = membehave.bench(names, embedder, seed, out, options, force)
         _show([one.folder for one in played], as_json)
         return
     membehave.refuse(options, task)
@@ -134,7 +137,7 @@ def bench(
 
     wanted = shape(lang, scale, profile, distractors, seed)
     root, folders = _places(task, wanted, names, out)
-    _bench(wanted, names, embedder, root / "data", folders)
+    _bench(wanted, names, embedder, root / "data", folders, force)
     _show(folders, as_json)
     _name_files(root / "data", folders)
 
@@ -151,6 +154,7 @@ def bench(
     "--embedder", metavar="NAME", help="Embedder for a system that takes one. [default: that of the language]"
 )
 @click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
+@click.option("--force", is_flag=True, help="Start the run over if it is there already.")
 @membehave.run_options
 def run(
     task: str,
@@ -160,6 +164,7 @@ def run(
     name: str,
     embedder: str | None,
     out: Path,
+    force: bool,
     **options: Any,
 ) -> None:
     """Run a system on a dataset: one transcript a case. Nothing is scored.
@@ -170,13 +175,14 @@ def run(
     from forget_eval.data import open_dataset
 
     if task == "membehave":
-        membehave.run_one(lambda: open_dataset(data, task, config or "default", revision), name, out, embedder, options)
+        source = partial(open_dataset, data, task, config or "default", revision)
+        membehave.run_one(source, name, out, embedder, options, force)
         return
     membehave.refuse(options, task)
     from forget_eval.bench import embedder_for
 
     dataset = open_dataset(data, task, config, revision)
-    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang))
+    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang), force)
 
 
 @main.command(short_help="Score runs.")
@@ -239,7 +245,9 @@ def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) 
     return root, [root / re.sub(r"[^\w.-]+", ".", name) for name in names]
 
 
-def _bench(wanted: "Shape", names: Sequence[str], embedder: str | None, data: Path, folders: Sequence[Path]) -> None:
+def _bench(
+    wanted: "Shape", names: Sequence[str], embedder: str | None, data: Path, folders: Sequence[Path], force: bool
+) -> None:
     from forget_eval.bench import build_data, embedder_for, require_all
     from forget_eval.data import open_dataset
     from forget_eval.scores import score as score_run
@@ -249,14 +257,14 @@ def _bench(wanted: "Shape", names: Sequence[str], embedder: str | None, data: Pa
     build_data(data, wanted)
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
     for name, folder in zip(names, folders, strict=True):
-        _run(dataset, name, folder, embed)
+        _run(dataset, name, folder, embed, force)
         score_run(folder)
 
 
-def _run(dataset: "Dataset", name: str, folder: Path, embed: Any) -> None:
+def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool) -> None:
     from forget_eval.bench import run_adapter
 
-    played = run_adapter(dataset, name, folder, embed)
+    played = run_adapter(dataset, name, folder, embed, force=force)
     what = f"{played} cases run" if played else "finished before, nothing to do"
     click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
 

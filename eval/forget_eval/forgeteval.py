@@ -103,6 +103,7 @@ class _Replay:
                 raise NotImplementedError
             outcome["returned"] = plain(method(*arguments))
             outcome["status"] = "ok"
+            self._record["store"] += op == "supersede"
         except NotImplementedError as error:
             outcome["status"] = "n/a"
             raise _LackingError(op) from error

@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from forget_datasets.errors import UserError
 from forget_eval.protocols import Embedder
 from forget_eval.transcripts import Transcript, Writer
 
@@ -81,7 +82,14 @@ def run(
 
 def _embed_ahead(texts: list[str], embed: Embedder, watch: Watch) -> None:
     watch.embedding(len(texts))
-    embed(texts)
+    try:
+        embed(texts)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"the embedder failed on {len(texts)} texts: {type(error).__name__}: {error}. What was run is kept."
+        ) from error
     watch.replaying()
 
 

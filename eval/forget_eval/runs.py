@@ -74,13 +74,17 @@ def describe(folder: Path, dataset: Dataset, memory: object, embedder: object | 
     return redacted
 
 
-def begin(folder: Path, manifest: Manifest) -> Manifest:
+def begin(folder: Path, manifest: Manifest, force: bool = False) -> Manifest:
     """Makes the run folder, or finds it begun with the same parameters; returns the manifest that is there afterwards.
+
+    With `force`, a run that is there is removed first.
 
     Raises:
         UserError: the folder holds a run with other parameters, or something else.
         EnvironmentFault: the disk refuses.
     """
+    if force and (folder / MANIFEST).exists():
+        _start_over(folder)
     if (folder / MANIFEST).exists():
         there = read(folder)
         _require_same(folder, there, manifest)
@@ -95,17 +99,6 @@ def begin(folder: Path, manifest: Manifest) -> Manifest:
         raise EnvironmentFault(f"cannot make {folder}: {error.strerror or error}") from error
     write_json(folder / MANIFEST, manifest)
     return manifest
-
-
-def start_over(folder: Path) -> None:
-    """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
-    read(folder)
-    try:
-        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", MANIFEST):
-            (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "scores", ignore_errors=True)
-    except OSError as error:
-        raise EnvironmentFault(f"cannot empty {folder}: {error.strerror or error}") from error
 
 
 def read(folder: Path) -> Manifest:
@@ -151,6 +144,17 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise EnvironmentFault(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _start_over(folder: Path) -> None:
+    """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
+    read(folder)
+    try:
+        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", MANIFEST):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "scores", ignore_errors=True)
+    except OSError as error:
+        raise EnvironmentFault(f"cannot empty {folder}: {error.strerror or error}") from error
 
 
 def _require_same(folder: Path, there: Manifest, here: Manifest) -> None:

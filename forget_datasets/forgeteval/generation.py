@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from forget_datasets.errors import unknown
+from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval import engine, languages, screening
 from forget_datasets.rows import FAMILIES, GeneratedCase
 
@@ -29,6 +29,8 @@ def make_case(lang: str, family: str, template: str, index: int, seed: int = 42,
         ScreeningError: the language file lets an ambiguous case through.
     """
     language = languages.load(lang)
+    if index < 0 or distractors < 0:
+        raise UserError(f"index is {index} and distractors {distractors}; neither can be negative.")
     if family not in language.templates:
         raise unknown("family", family, language.templates)
     if template not in language.templates[family]:
@@ -41,7 +43,13 @@ def make_case(lang: str, family: str, template: str, index: int, seed: int = 42,
 def stream_cases(
     n_per_family: int, seed: int = 42, distractors: int = 4, lang: str = "en", start: int = 0
 ) -> Iterator[GeneratedCase]:
-    """The cases `start` to `n_per_family` - 1 of each family, families in order, one at a time."""
+    """The cases `start` to `n_per_family` - 1 of each family, families in order, one at a time.
+
+    Raises UserError as `make_case` does, and for a negative number.
+    """
+    for name, value in (("n_per_family", n_per_family), ("distractors", distractors), ("start", start)):
+        if value < 0:
+            raise UserError(f"{name} is {value}; it cannot be negative.")
     for family in FAMILIES:
         templates = list(languages.load(lang).templates[family])
         for i in range(start, n_per_family):

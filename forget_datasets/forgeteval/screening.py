@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from forget_datasets.forgeteval.languages import Language, fold, slots_of
 from forget_datasets.forgeteval.pools import Listed, Patterned
 from forget_datasets.rows import GeneratedCase
+from forget_datasets.tokens import holds
 
 MINIMUM_DISTRACTORS = 200
 _SHORTEST_LATIN = 3
@@ -91,11 +92,15 @@ def _holders(string: str, texts: Sequence[str]) -> set[int]:
 
 
 def _prove_purges(case: GeneratedCase, texts: Sequence[str], goes: set[int]) -> Iterator[str]:
-    for mutation in case.mutations:
-        if mutation[0] == "purge":
-            held = _holders(mutation[1], texts)
-            if not held or held - goes:
-                yield f"mutations: the identifier '{mutation[1]}' is in no fact, or in one that survives"
+    """A perfect purge, of whole tokens, removes what must go and nothing else."""
+    identifiers = [m[1] for m in case.mutations if m[0] == "purge"]
+    for identifier in identifiers:
+        held = _holders(identifier, texts)
+        if not held or held - goes:
+            yield f"mutations: the identifier '{identifier}' is in no fact, or in one that survives"
+    if identifiers and len(identifiers) == len(case.mutations):
+        left = [i for i in goes if not any(holds(identifier, case.setup_facts[i]) for identifier in identifiers)]
+        yield from (f"mutations: no purge removes '{case.setup_facts[i]}'" for i in sorted(left))
 
 
 def screen_language(language: Language) -> list[str]:
@@ -151,9 +156,10 @@ def _screen_values(language: Language) -> Iterator[str]:
 
 def _literals(language: Language) -> list[str]:
     templates = (t for family in language.templates.values() for t in family.values())
-    # A slot becomes a character that no value holds, so that a value cannot reach across it.
+    # A slot becomes a character that no value holds. What a value and its surroundings spell together is rare, and left
+    # to the proof of each case.
     return [
-        phrase.format_map(dict.fromkeys(slots_of(phrase), "\0")).replace("\0", "␣")
+        phrase.format_map(dict.fromkeys(slots_of(phrase), "␣"))
         for template in templates
         for phrase in (*template.phrasings(), *template.checked)
     ]

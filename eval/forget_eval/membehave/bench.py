@@ -66,7 +66,12 @@ def require_all(names: Sequence[str], embed: "embedding.Embedder | None", settin
 
 
 def run_system(
-    dataset: Dataset, name: str, folder: Path, embed: "embedding.Embedder | None", settings: Settings
+    dataset: Dataset,
+    name: str,
+    folder: Path,
+    embed: "embedding.Embedder | None",
+    settings: Settings,
+    force: bool = False,
 ) -> int:
     """Runs a system on a MemBehave config, or goes on with a run that was cut off; returns how many items it played.
 
@@ -76,6 +81,7 @@ def run_system(
         folder: of the run.
         embed: is handed to an adapter whose constructor takes it.
         settings: how a memory becomes an assistant.
+        force: whether a run that is there is started over.
 
     Raises:
         UserError: an unknown system, or the folder holds a run with other parameters.
@@ -85,7 +91,7 @@ def run_system(
     shared = embed if systems.wants_embedder(name) else None
     system = systems.load(name, shared, settings)
     try:
-        runs.begin(folder, _manifest(folder, dataset, system, shared))
+        runs.begin(folder, _manifest(folder, dataset, system, shared), force)
         with (
             Writer(folder / runs.TRANSCRIPTS) as writer,
             progress(name, dataset.n, len(writer.done)) as watch,

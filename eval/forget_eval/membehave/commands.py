@@ -78,7 +78,7 @@ def refuse(options: Options, task: str) -> None:
 
 
 def bench(
-    names: Sequence[str], embedder: str | None, seed: int | None, out: Path | None, options: Options
+    names: Sequence[str], embedder: str | None, seed: int | None, out: Path | None, options: Options, force: bool
 ) -> list[Played]:
     """Builds the dataset, runs each system with each policy, and scores.
 
@@ -99,30 +99,30 @@ def bench(
     build_data(root / "data", {"triplets": options["triplets"] or _TRIPLETS, "seed": _SEED if seed is None else seed})
     dataset = open_dataset(str(root / "data"), "membehave", options["config"] or "default")
     for one in played:
-        run(dataset, one.name, one.folder, embed, settings[one.policy])
+        run(dataset, one.name, one.folder, embed, settings[one.policy], force)
         score(one.folder, judge=judge)
     return played
 
 
-def run(dataset: "Dataset", name: str, folder: Path, embed: Any, settings: "Settings") -> None:
+def run(dataset: "Dataset", name: str, folder: Path, embed: Any, settings: "Settings", force: bool) -> None:
     """Runs one system, and says on stderr what was done."""
     from forget_eval.membehave.bench import run_system
 
-    played = run_system(dataset, name, folder, embed, settings)
+    played = run_system(dataset, name, folder, embed, settings, force)
     what = f"{played} items run" if played else "finished before, nothing to do"
     policy = "" if settings.forget_policy == _DEFAULT_POLICY else f", forget policy {settings.forget_policy}"
     click.echo(f"{name}{policy}: {what}, {dataset.n} in {folder}", err=True)
 
 
 def run_one(
-    open_data: Callable[[], "Dataset"], name: str, folder: Path, embedder: str | None, options: Options
+    open_data: Callable[[], "Dataset"], name: str, folder: Path, embedder: str | None, options: Options, force: bool
 ) -> None:
     """The command `run`: names are looked up before the data is read."""
     from forget_eval.membehave.bench import embedder_for
 
     settings = settings_for(options)
     embed = embedder_for([name], embedder)
-    run(open_data(), name, folder, embed, settings)
+    run(open_data(), name, folder, embed, settings, force)
 
 
 def of_membehave(folders: Sequence[Path]) -> list[Path]:

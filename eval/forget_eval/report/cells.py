@@ -73,10 +73,10 @@ def _store(results: Sequence[Result]) -> list[str]:
     k = results[0].manifest["k"]
     held = sum(stores) / len(stores)
     covered = sum(store <= k for store in stores) / len(stores)
-    line = f"Store: {held:.1f} texts a case on average, k = {k}."
+    line = f"Store: {held:.1f} texts told a case on average, new ones included; k = {k}."
     if covered:
         where = "In every case" if covered == 1 else f"In {100 * covered:.0f}% of cases"
-        line += f" {where} k covers the whole store: retrieval is bypassed, forgetting alone is tested."
+        line += f" {where} k covers all of them: retrieval is bypassed, forgetting alone is tested."
     return [line]
 
 

@@ -45,7 +45,7 @@ def _operations(row: Row) -> Iterator[str]:
 
 
 def _console() -> Console:
-    return Console(width=WIDTH, highlight=False, soft_wrap=False)
+    return Console(width=WIDTH, highlight=False, soft_wrap=False, markup=False)
 
 
 def _comparison(results: Sequence[Result]) -> RenderableType:

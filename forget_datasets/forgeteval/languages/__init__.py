@@ -4,7 +4,7 @@ The format is described in CONTRIBUTING.md, "Add a language".
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -16,6 +16,7 @@ from forget_datasets.forgeteval.pools import Listed, Patterned, Pool
 from forget_datasets.rows import FAMILIES, OPERATIONS
 
 Phrasings = tuple[str, ...]
+_NOUNS = {str: "string", list: "list", dict: "table"}
 _TEMPLATE_KEYS = {
     "slots", "extras", "facts", "bystander", "mutations", "question", "require", "forbid", "survivors", "aligned",
 }  # fmt: skip
@@ -72,7 +73,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Language:
-    """All data of one language: what a reviewer who speaks it has read."""
+    """All data of one language."""
 
     tag: str
     name: str
@@ -117,7 +118,10 @@ def load(tag: str) -> Language:
     if tag not in available():
         raise unknown("language", tag, available())
     text = (files(__name__) / f"{tag}.toml").read_text(encoding="utf-8")
-    return parse(text, source=f"{tag}.toml")
+    language = parse(text, source=f"{tag}.toml")
+    if language.tag != tag:
+        raise UserError(f"{tag}.toml: its tag is '{language.tag}'; it must be that of the file's name")
+    return language
 
 
 def parse(text: str, source: str) -> Language:
@@ -126,6 +130,7 @@ def parse(text: str, source: str) -> Language:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{source}: {error}") from error
+    _require_shape(data, source)
     pools: dict[str, Pool] = {name: Listed(values) for name, values in data.get("pools", {}).items()}
     for name, pattern in data.get("patterns", {}).items():
         pools[name] = Patterned([pattern] if isinstance(pattern, str) else pattern)
@@ -141,6 +146,21 @@ def parse(text: str, source: str) -> Language:
     return Language(data["tag"], data["name"], pools, tuple(data["distractors"]), templates)
 
 
+def _require_shape(data: Mapping[str, Any], source: str) -> None:
+    for key, wanted in (("tag", str), ("name", str), ("distractors", list), ("pools", dict), ("templates", dict)):
+        if not isinstance(data.get(key), wanted):
+            raise UserError(f"{source}: key '{key}' is missing or no {_NOUNS[wanted]}")
+    for name, values in data["pools"].items():
+        if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+            raise UserError(f"{source}: pool '{name}' is no list of strings")
+
+
+def _phrasings(value: Any, place: str) -> Phrasings:
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        raise UserError(f"{place}: {value!r} is no list of phrasings")
+    return tuple(value)
+
+
 def _template(entry: Mapping[str, Any], family: str, name: str, pools: Mapping[str, Pool], place: str) -> Template:
     if strange := sorted(set(entry) - _TEMPLATE_KEYS):
         raise UserError(f"{place}: unknown key '{strange[0]}' (known: {', '.join(sorted(_TEMPLATE_KEYS))})")
@@ -150,25 +170,24 @@ def _template(entry: Mapping[str, Any], family: str, name: str, pools: Mapping[s
             name,
             slots=entry["slots"],
             extras=entry.get("extras", {}),
-            facts=_groups(entry["facts"]),
-            bystander=_groups(entry.get("bystander", [])),
+            facts=tuple(_phrasings(group, place) for group in entry["facts"]),
+            bystander=tuple(_phrasings(group, place) for group in entry.get("bystander", [])),
             mutations=tuple(
-                MutationForm(m["op"], tuple(m["query"]), tuple(m.get("text", ()))) for m in entry["mutations"]
+                MutationForm(m["op"], _phrasings(m["query"], place), tuple(m.get("text", ())))
+                for m in entry["mutations"]
             ),
-            question=tuple(entry["question"]),
+            question=_phrasings(entry["question"], place),
             require=tuple(entry.get("require", ())),
             forbid=tuple(entry["forbid"]),
-            survivors=tuple(SurvivorForm(tuple(s["question"]), s["require"]) for s in entry["survivors"]),
+            survivors=tuple(SurvivorForm(_phrasings(s["question"], place), s["require"]) for s in entry["survivors"]),
             aligned=entry.get("aligned", False),
         )
     except KeyError as error:
         raise UserError(f"{place}: key {error} is missing") from error
+    except TypeError as error:
+        raise UserError(f"{place}: a value has the wrong type ({error})") from error
     _check(template, pools, place)
     return template
-
-
-def _groups(groups: Sequence[Sequence[str]]) -> tuple[Phrasings, ...]:
-    return tuple(tuple(group) for group in groups)
 
 
 def _check(template: Template, pools: Mapping[str, Pool], place: str) -> None:
@@ -176,8 +195,15 @@ def _check(template: Template, pools: Mapping[str, Pool], place: str) -> None:
     for slot, pool in slots.items():
         if pool not in pools:
             raise UserError(f"{place}: slot '{slot}' names the pool '{pool}', which the file does not have")
+    for pool in set(slots.values()):
+        if list(slots.values()).count(pool) > pools[pool].size:
+            raise UserError(f"{place}: pool '{pool}' has too few values for its slots")
     for phrase in (*template.phrasings(), *template.checked):
-        for slot in slots_of(phrase):
+        try:
+            names = slots_of(phrase)
+        except ValueError as error:
+            raise UserError(f"{place}: '{phrase}' has an unbalanced brace ({error})") from error
+        for slot in names:
             if slot not in slots:
                 raise UserError(f"{place}: '{phrase}' uses the slot '{slot}', which slots and extras do not have")
     for mutation in template.mutations:
