@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+RAN_ON = "ran on"  # a property of test reports, which reach the summary from other processes too
 
 
 @pytest.fixture
@@ -18,14 +19,14 @@ def root() -> Path:
 
 
 @pytest.fixture
-def run_on_python() -> Callable[[str, str], str]:
+def run_on_python(request: pytest.FixtureRequest) -> Callable[[str, str], str]:
     """Runs code on another CPython of the machine, with the repository importable; skips by name where it is absent."""
 
     def run(version: str, code: str) -> str:
         interpreter = _interpreter(version)
         if interpreter is None:
             pytest.skip(f"this machine has no CPython {version}")
-        print(f"ran on {interpreter}")
+        request.node.user_properties.append((RAN_ON, f"CPython {version}: {interpreter}"))
         environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "PYTHONHASHSEED": "random"}
         command = [interpreter, "-S", "-c", code]  # -S: nothing but the standard library and the repository
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -33,6 +34,16 @@ def run_on_python() -> Callable[[str, str], str]:
         return done.stdout.strip()
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists the Pythons that code was run on; which were absent stands among the skipped tests."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    properties = [pair for report in reports for pair in getattr(report, "user_properties", ())]
+    if ran := sorted({value for name, value in properties if name == RAN_ON}):
+        terminalreporter.section("other interpreters")
+        for line in ran:
+            terminalreporter.line(line)
 
 
 def _interpreter(version: str) -> str | None:

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from forget_datasets.verdicts import failures
 from forget_eval import adapters, embedding, policies
 from forget_eval.adapters.lexical import LexicalIndex
 from forget_eval.embedding import Embedder
+from forget_eval.forgeteval import replay
 
 STORES = ["reference", "lethe"]
+PLAIN_ADAPTER = "plain_memory_module:PlainMemory"
+LACKING = {PLAIN_ADAPTER: {"supersede", "release"}}  # it has no supersede, and its release is not implemented
 PLAIN = '''
 class PlainMemory:
     """The spec's mandatory methods, purge, and nothing else."""
@@ -72,7 +76,7 @@ def module_of_a_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
     sys.path[:] = path
 
 
-@pytest.fixture(params=[*adapters.BUILT_IN, "plain_memory_module:PlainMemory"])
+@pytest.fixture(params=[*adapters.BUILT_IN, PLAIN_ADAPTER])
 def memory(request: pytest.FixtureRequest, embed: Embedder, module_of_a_user: Path) -> Iterator[Any]:
     """Every adapter, built-in or a class of the user's own."""
     made: Any = adapters.load(request.param, embed=embed)
@@ -135,23 +139,13 @@ def test_it_has_a_name_and_says_how_it_does_each_operation(memory: Any) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_that_is_not_declared_is_na(memory: Any, operation: str) -> None:
-    memory.reset()
-    if hasattr(memory, "_tell"):
-        memory._tell(_case("Shopify", "Figma"))
-    memory.inscribe("Priya works at Shopify.")
-    arguments = ["Priya"] + ["Priya works at Figma."] * (operation == "supersede")
-    if adapters.declared(memory)[operation] == "n/a":
-        assert not hasattr(memory, operation)
-    elif adapters.declared(memory)[operation] == "undeclared":
-        try:
-            getattr(memory, operation)(*arguments)
-        except NotImplementedError:
-            assert operation == "release"
-        else:
-            assert operation == "purge"
-    else:
-        getattr(memory, operation)(*arguments)
+def test_a_replay_is_na_where_an_operation_is_lacking_and_nowhere_else(memory: Any, operation: str) -> None:
+    arguments = ("Priya", "Priya works at Figma.") if operation == "supersede" else ("Priya",)
+    transcript = replay(replace(_case("Shopify", "Figma"), mutations=[(operation, *arguments)]), memory)
+    status = "n/a" if operation in LACKING.get(memory.name, ()) else "ok"
+    assert transcript["status"] == status, transcript["error"]
+    assert [(told["op"], told["status"]) for told in transcript["operations"]] == [(operation, status)]
+    assert (transcript["final"] is None) is (status == "n/a")
 
 
 def test_a_reset_lets_nothing_of_one_case_into_the_next(memory: Any) -> None:
@@ -201,20 +195,37 @@ def test_the_first_supersede_of_an_empty_store_adds_the_text(store: Any) -> None
 
 
 def test_released_facts_are_hidden_and_the_rest_stays(store: Any) -> None:
-    store.inscribe_many(["Session OTP: 887766.", "Hugo takes fencing lessons.", "The canteen serves soup on Friday."])
-    assert store.release("the session OTP") == 1
-    assert sorted(store.recall_texts("What is the OTP?", k=10)) == [
+    code = "The code for the bicycle shed is 40962."
+    store.inscribe_many([code, "Hugo takes fencing lessons.", "The canteen serves soup on Friday."])
+    assert store.release("the code for the bicycle shed") == 1
+    assert sorted(store.recall_texts("What is the code for the shed?", k=10)) == [
         "Hugo takes fencing lessons.",
         "The canteen serves soup on Friday.",
     ]
 
 
+def test_a_release_takes_as_many_facts_as_are_about_its_subject(store: Any) -> None:
+    subject = [
+        "Leila sings in the harbour choir.",
+        "Leila sings at the choir's summer fete.",
+        "Leila sings the alto part.",
+        "Leila sings on Thursday evenings.",
+        "Leila sings old sea songs.",
+    ]
+    peer = "Omar repairs bicycles on Saturdays."
+    others = ["The lift squeaks in winter.", "The canteen serves soup on Friday.", "Parking costs two euros an hour."]
+    store.inscribe_many([subject[0], peer, *subject[1:], *others])
+    assert store.release("everything about Leila") == 5
+    for query in ("Leila", "What does Leila sing?", "What does Omar do on Saturdays?"):
+        assert sorted(store.recall_texts(query, k=10)) == sorted([peer, *others])
+
+
 def test_a_purge_takes_all_holders_and_no_sibling(store: Any) -> None:
-    mine = ["Customer alice@acme.io bought 3 items.", "Refund for ALICE@ACME.IO is due."]
-    others = ["Customer alice@acme.io.uk bought 4 items.", "Customer bob@acme.io ordered.", "b.alice@acme.io is away."]
+    mine = ["alice@acme.io asked for a paper invoice.", "The voucher of ALICE@ACME.IO has run out."]
+    others = ["alice@acme.io.uk prefers to be called.", "bob@acme.io moved to Bern.", "b.alice@acme.io is away."]
     store.inscribe_many([*mine, *others])
     assert store.purge("alice@acme.io") == 2
-    assert sorted(store.recall_texts("customer alice@acme.io", k=10)) == sorted(others)
+    assert sorted(store.recall_texts("alice@acme.io", k=10)) == sorted(others)
     assert store.purge("alice@acme.io") == 0
     assert store.purge("carol@acme.io") == 0
 
@@ -230,6 +241,23 @@ def test_a_purge_reaches_facts_that_no_recall_shows(store: Any) -> None:
     store.inscribe_many(["The key of Dana is k77a1.", "Hugo takes fencing lessons.", "The canteen serves soup."])
     store.release("the key of Dana")
     assert store.purge("k77a1") == 1
+
+
+def test_a_purge_leaves_no_row_in_lethe(embed: Embedder) -> None:
+    memory: Any = adapters.load("lethe", embed=embed)
+    kept = ["Hugo takes fencing lessons.", "The canteen serves soup on Friday."]
+    memory.inscribe_many(["Dana's locker opens with k77a1.", *kept, "Dana lent k77a1 to the caretaker."])
+    memory.release("the locker of Dana")  # a fact that sank must be deleted as well
+    assert len(_rows(memory, "memory")) == 4  # a release keeps its rows
+    assert memory.purge("k77a1") == 2
+    assert sorted(_rows(memory, "memory")) == sorted(_rows(memory, "memory_fts")) == kept
+    assert memory._store.conn.execute("SELECT count(*) FROM memory_vec").fetchone()[0] == 2
+    memory.close()
+
+
+def _rows(lethe: Any, table: str) -> list[str]:
+    """The texts in a table of Lethe's own database, whatever a recall would show."""
+    return [text for (text,) in lethe._store.conn.execute(f"SELECT text FROM {table}")]
 
 
 def test_twins_are_facts_of_their_own(store: Any) -> None:
@@ -266,10 +294,21 @@ def test_the_reference_store_outgrows_its_first_rows(embed: Embedder) -> None:
         assert memory.recall_texts(texts[i], k=1) == [texts[i]]
 
 
+def test_an_exact_identifier_wins_where_its_meaning_does_not(embed: Embedder) -> None:
+    numbers = ["7f3a9c1e8b2e", "7f3a9c1e8b3d", "7f3a9c1e8d2b", "7f3a9c1e2b8d", "7f3a9c8e1b2d", "7f3a9c1e8b2d"]
+    tickets = [f"Ticket {number} is about the lift." for number in numbers]
+    query = f"What is ticket {numbers[-1]} about?"
+    assert (embed(tickets) @ embed([query])[0]).argmax() != 5  # by cosine another ticket comes first
+    memory: Any = adapters.load("reference", embed=embed)
+    memory.inscribe_many(tickets)
+    assert memory.recall_texts(query, k=1) == [tickets[-1]]
+
+
 def test_a_snapshot_is_put_back_as_often_as_one_likes(embed: Embedder) -> None:
     memory: Any = adapters.load("reference", embed=embed)
-    memory.inscribe_many(["Priya works at Shopify.", "Hugo takes fencing lessons.", "Session OTP: 887766."])
-    memory.release("the session OTP")
+    shed = "The code for the bicycle shed is 40962."
+    memory.inscribe_many(["Priya works at Shopify.", "Hugo takes fencing lessons.", shed])
+    memory.release("the code for the bicycle shed")
     state = memory.snapshot()
     for _ in range(2):
         memory.purge("Priya")
@@ -277,7 +316,7 @@ def test_a_snapshot_is_put_back_as_often_as_one_likes(embed: Embedder) -> None:
         assert memory.recall_texts("Hugo", k=10) == ["Hugo takes judo lessons."]
         memory.restore(state)
         assert sorted(memory.recall_texts("Hugo", k=10)) == ["Hugo takes fencing lessons.", "Priya works at Shopify."]
-    assert memory.purge("887766") == 1
+    assert memory.purge("40962") == 1
 
 
 SIGNS = "ab1.@ 周慧敏さくマリ김"

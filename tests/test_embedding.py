@@ -67,9 +67,22 @@ def lengths() -> Iterator[Callable[[], tuple[Lengths, Embedder]]]:
 
 
 def test_the_offline_default_finds_the_fact_that_answers(minilm: Embedder) -> None:
-    facts = ["User works at Stripe.", "User has a cat named Miso.", "The fire drill is on Monday."]
-    assert (minilm(facts) @ minilm(["Where does the user work?"])[0]).argmax() == 0
+    facts = ["Noor repairs clocks in a shop in Delft.", "Noor keeps two geese.", "The fire drill is on Monday."]
+    assert (minilm(facts) @ minilm(["What does Noor do for a living?"])[0]).argmax() == 0
     assert (minilm.name, minilm.dim, minilm.weights_sha256) == ("minilm-int8", 384, INT8_SHA256)
+
+
+def test_a_long_text_is_read_up_to_its_256th_token(minilm: Embedder) -> None:
+    def text(word: str, place: int) -> str:
+        words = ["calm"] * 300  # each is one token; two more stand for the beginning and the end
+        words[place - 1] = word
+        return " ".join(words)
+
+    assert minilm.tokens([" ".join(["calm"] * 200), text("calm", 300)]) == [202, 256]
+    texts = [text("penguin", 200), text("violin", 200), text("calm", 300), text("violin", 300)]
+    vectors = minilm(texts)
+    assert (vectors @ minilm(["violin"])[0]).argmax() == 1
+    assert vectors[3].tobytes() == vectors[2].tobytes()
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,19 @@ def test_controls_on_the_proven_case() -> None:
     }
 
 
+def test_a_wiped_store_holds_what_was_written_last() -> None:
+    moved = replace(
+        PROVEN,
+        mutations=[*PROVEN.mutations, ("supersede", "the job of Alma", "Alma has moved on to Initech.")],
+        must_contain=["Initech"],
+        must_not_contain=["Acme", "Hooli"],
+    )
+    assert CONTROLS["wipe-all"](moved, moved) == ["Alma has moved on to Initech."]
+    assert passes("wipe-all", moved, None)[0]
+    purged = replace(moved, mutations=[*moved.mutations, ("purge", "Alma")])
+    assert CONTROLS["wipe-all"](purged, purged) == []
+
+
 def test_a_forbidden_string_does_not_hide_a_lost_one() -> None:
     assert failures(PROVEN, ["Alma works at ACME."]) == [Reason.STALE, Reason.LOST]
     assert failures(PROVEN, ["Alma now works at hooli."]) == []

@@ -1,6 +1,7 @@
 """The generator as shipped: golden bytes on every Python, addressing, capacities, screening, controls."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from forget_datasets.forgeteval import (
 )
 from forget_datasets.forgeteval.controls import CONTROLS, passes
 from forget_datasets.rows import FAMILIES, GeneratedCase, content_hash
+from forget_datasets.tokens import holds
 
-LANGUAGES = ["en", "ja", "zh"]
+LANGUAGES = languages.available()
+CONFIGS = [*LANGUAGES, *(f"{tag}-stress" for tag in LANGUAGES), "handmade"]
 TEMPLATES = {
     "supersession": ["job", "theme", "diet", "long_form"],
     "decay": ["otp", "verification_code", "flight_cancelled", "one_of_many"],
@@ -29,7 +32,14 @@ TEMPLATES = {
     "purge": ["api_key", "phi", "gdpr", "many_similar"],
     "drift": ["jobs", "address", "color", "long_chain"],
 }
-SMALLEST_CAPACITY = {"en": 50_000, "zh": 5_000, "ja": 5_000}
+SMALLEST_CAPACITY = {"en": 50_000}
+OTHERWISE_SMALLEST = 5_000
+OPERATION = {
+    "supersession": "supersede", "decay": "release", "amnesia": "release", "purge": "purge", "drift": "supersede",
+}  # fmt: skip
+MUTATIONS = {"multi": {2}, "long_chain": {5}, "jobs": {2, 3}, "address": {2, 3}, "color": {2, 3}}  # others have one
+RESERVED = re.compile(r"(.*\.)?(example|invalid|test|example\.(com|net|org|([a-z]{2}\.)?[a-z]{2}))")
+"""Domains that belong to nobody (RFC 2606, RFC 6761), with those that registries keep free under their own country."""
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +48,27 @@ def golden() -> dict[str, Any]:
 
 
 def test_the_languages_and_their_templates() -> None:
-    assert languages.available() == LANGUAGES
+    assert {"en", "ja", "zh"} <= set(LANGUAGES)
     for tag in LANGUAGES:
         assert {f: list(t) for f, t in languages.load(tag).templates.items()} == TEMPLATES
 
 
-@pytest.mark.parametrize("config", ["en", "ja", "zh", "en-stress", "ja-stress", "zh-stress", "handmade"])
+@pytest.mark.parametrize("config", CONFIGS)
 def test_the_bytes_are_the_golden_ones(config: str, golden: dict[str, Any]) -> None:
-    tag, _, stress = config.partition("-")
-    profile = PROFILES["stress" if stress else "full"]
+    tag = config.removesuffix("-stress")
+    profile = PROFILES["full" if tag == config else "stress"]
     if config == "handmade":
         rows = [case.to_row() for case in handmade.load()]
     else:
         rows = [c.to_row() for c in generate(profile.n_per_family, distractors=profile.distractors, lang=tag)]
-    assert [rows[0], rows[8], rows[-1]] == golden[config]["records"]
-    assert (len(rows), content_hash(rows)) == (golden[config]["rows"], golden[config]["content_hash"])
+    wanted = record(golden, config)
+    assert [rows[0], rows[8], rows[-1]] == wanted["records"]
+    assert (len(rows), content_hash(rows)) == (wanted["rows"], wanted["content_hash"])
+
+
+def record(golden: dict[str, Any], config: str) -> dict[str, Any]:
+    assert config in golden, f"no golden record of config '{config}': run scripts/regenerate_goldens.py"
+    return golden[config]
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
@@ -64,7 +80,7 @@ def test_other_pythons_make_the_same_bytes(
         "from forget_datasets.forgeteval import generate; from forget_datasets.rows import content_hash; "
         f"print(content_hash(c.to_row() for c in generate(200, lang={tag!r})))"
     )
-    assert run_on_python(version, code) == golden[tag]["content_hash"]
+    assert run_on_python(version, code) == record(golden, tag)["content_hash"]
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
@@ -98,19 +114,63 @@ def test_the_language_is_screened_and_large_enough(tag: str) -> None:
         f"{family}.{name}": language.capacity(template)
         for family, templates in language.templates.items()
         for name, template in templates.items()
-        if language.capacity(template) < SMALLEST_CAPACITY[tag]
+        if language.capacity(template) < SMALLEST_CAPACITY.get(tag, OTHERWISE_SMALLEST)
     }
     assert small == {}
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
 @pytest.mark.parametrize(("seed", "distractors"), [(42, 4), (7, 50)])
-def test_every_case_is_proven_and_bounded_by_its_controls(tag: str, seed: int, distractors: int) -> None:
+def test_every_case_does_what_its_family_says_and_is_bounded_by_its_controls(
+    tag: str, seed: int, distractors: int
+) -> None:
+    trivia = set(languages.load(tag).distractors)
     for case in generate(400 if distractors == 4 else 80, seed=seed, distractors=distractors, lang=tag):
-        assert screening.prove(case) == []
+        assert {mutation[0] for mutation in case.mutations} == {OPERATION[case.family]}
+        assert len(case.mutations) in MUTATIONS.get(case.template, {1}), case.id
+        assert len(trivia.intersection(case.setup_facts)) == distractors
+        if case.family == "purge":  # whole tokens find what substrings do
+            goes = [text for text in case.setup_facts if any(s in text for s in case.must_not_contain)]
+            assert [text for text in case.setup_facts if holds(case.mutations[0][1], text)] == goes, case.id
         for control in CONTROLS:
             for k in (TOP_K, None):
                 assert passes(control, case, k)[1] is (control == "oracle"), (case.id, control, k)
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+@pytest.mark.parametrize("template", ["decay.one_of_many", "purge.many_similar"])
+def test_every_sibling_that_stays_has_a_survivor_probe_of_its_own(tag: str, template: str) -> None:
+    trivia = set(languages.load(tag).distractors)
+    for i in range(50):
+        case = make_case(tag, *template.split("."), i)
+        told = [text for text in case.setup_facts if text not in trivia]
+        siblings = [text for text in told if not any(s in text for s in case.must_not_contain)]
+        required = [p.must_contain[0] for p in case.probes if p.kind == "survivor"]
+        assert len(siblings) == len(required) == 4, case.id
+        assert all(sum(string in text for text in siblings) == 1 for string in required), case.id
+        assert all(sum(string in text for string in required) == 1 for text in siblings), case.id
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_more_distractors_change_nothing_else_of_a_case(tag: str) -> None:
+    for few, many in zip(generate(12, lang=tag), generate(12, distractors=50, lang=tag), strict=True):
+        assert few.mutations == many.mutations
+        assert few.final_query == many.final_query
+        assert few.probes == many.probes
+        assert (few.must_contain, few.must_not_contain) == (many.must_contain, many.must_not_contain)
+        told = set(few.setup_facts) - set(languages.load(tag).distractors)
+        assert told == set(many.setup_facts) - set(languages.load(tag).distractors)
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_e_mail_addresses_belong_to_nobody(tag: str) -> None:
+    found = set[str]()
+    for i in range(200):
+        case = make_case(tag, "purge", "gdpr", i)
+        text = " ".join([*case.setup_facts, *(m[1] for m in case.mutations), *(p.query for p in case.probes)])
+        found.update(re.findall(r"@([a-z0-9-]+(?:\.[a-z0-9-]+)*)", text, re.IGNORECASE))
+    assert found
+    assert sorted(domain for domain in found if not RESERVED.fullmatch(domain.lower())) == []
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)

@@ -11,7 +11,7 @@ from forget_eval.policies import Hit, best, holding, released, within_gap
 @pytest.mark.parametrize(
     ("identifier", "text"),
     [
-        ("alice@acme.io", "Customer alice@acme.io bought 3 items."),
+        ("alice@acme.io", "The parcel for alice@acme.io is back."),
         ("alice@acme.io", "Write to alice@acme.io."),
         ("alice@acme.io", "(alice@acme.io)"),
         ("alice@acme.io", "ALICE@ACME.IO: paid"),
@@ -89,6 +89,12 @@ def test_a_text_holds_itself_and_is_found_between_spaces(identifier: str, other:
     if fold(identifier):
         assert holds(identifier, identifier)
         assert holds(identifier, f"{other} {identifier} {other}")
+
+
+def test_folding_knows_more_of_case_than_lower_does() -> None:
+    assert "STRASSE".lower() != "straße".lower()
+    assert fold("STRASSE") == fold("straße") == "strasse"
+    assert holds("Große Straße 5", "The parcel goes to GROSSE STRASSE 5.")
 
 
 @given(st.text(max_size=12))

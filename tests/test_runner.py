@@ -90,11 +90,11 @@ def test_a_replay_records_every_answer() -> None:
     }
 
 
-def test_every_step_is_timed() -> None:
+def test_every_step_has_its_seconds() -> None:
     transcript = replay(case(), PlainMemory())
     assert list(transcript["seconds"]) == ["reset", "inscribe", "final", "probes", "again"]
-    assert all(0 <= seconds < 60 for seconds in transcript["seconds"].values())
-    assert 0 <= transcript["operations"][0]["seconds"] < 60
+    assert {type(seconds) for seconds in transcript["seconds"].values()} == {float}
+    assert type(transcript["operations"][0]["seconds"]) is float
 
 
 def test_ten_texts_are_asked_for() -> None:

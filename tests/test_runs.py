@@ -1,6 +1,8 @@
 """The run folder: its manifest, what makes two runs the same, and how secrets stay out."""
 
 import json
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,22 @@ def test_another_run_is_refused_by_its_difference(tmp_path: Path, changes: dict[
         begun(tmp_path / "run", **changes)
 
 
+def test_an_adapter_that_was_edited_is_refused(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "edited_memory_module.py"
+    source.write_text("class Edited:\n    name = 'edited'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    memory = import_module("edited_memory_module").Edited()
+    run = tmp_path / "run"
+    first = runs.begin(run, runs.describe(run, dataset, memory, None, 10))
+    assert first["adapter"]["source_sha256"] == sha256(source.read_bytes()).hexdigest()
+    assert runs.begin(run, runs.describe(run, dataset, memory, None, 10)) == first
+    source.write_text(source.read_text() + "    threshold = 0.2\n")
+    with pytest.raises(UserError, match="adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
+        runs.begin(run, runs.describe(run, dataset, memory, None, 10))
+
+
 def test_transcripts_without_a_manifest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "transcripts.jsonl").touch()
     with pytest.raises(UserError, match="transcripts without a manifest"):
@@ -137,3 +155,11 @@ def test_values_of_the_environment_are_redacted_wherever_they_stand(monkeypatch:
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "canary-123")
     monkeypatch.setenv("EDITOR_OF_CHOICE", "canary-456")
     assert redact(["x canary-123 y", "canary-456"]) == ["x [redacted] y", "canary-456"]
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD"])
+def test_the_current_folder_is_no_password(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "/home/ada/benchmarks")
+    monkeypatch.setenv("DATABASE_PWD", "canary-789")
+    traceback = 'File "/home/ada/benchmarks/memory.py", line 3'
+    assert redact([traceback, "canary-789"]) == [traceback, "[redacted]"]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from forget_datasets.errors import UserError
 from forget_datasets.rows import GeneratedCase, Probe
-from forget_eval import bench, scores
+from forget_eval import adapters, bench, scores
 from forget_eval.data import open_dataset
+from forget_eval.forgeteval import replay
 from forget_eval.protocols import Status
 from forget_eval.scoring.forgeteval import Score, score, summarise, tidy
 
@@ -116,6 +118,29 @@ def test_a_summary_by_hand() -> None:
     assert templates["purge__gdpr"]["passed"] == 2
     assert templates["purge__gdpr"]["low"] == pytest.approx(2 / (2 + 1.959964**2), abs=1e-6)
     assert templates["decay__otp"]["high"] == pytest.approx(1.959964**2 / (2 + 1.959964**2), abs=1e-6)
+
+
+def test_what_wiping_everything_earns_by_hand() -> None:
+    moved = ("supersede", "what Alice ordered", "Alice now wants rice.")
+    again = ("supersede", "what Alice ordered", "Alice now wants figs.")
+    cases = [
+        replace(case(1, "supersession", "job"), mutations=[moved], must_contain=["rice"], must_not_contain=["soup"]),
+        replace(case(2, "supersession", "job"), mutations=[moved], must_contain=["rice", "tea"]),  # lost: the tea
+        replace(case(1, "drift", "jobs"), mutations=[moved, again], must_contain=["figs"], must_not_contain=["rice"]),
+        replace(case(2, "drift", "jobs"), mutations=[again, moved], must_contain=["figs"]),  # lost: the figs
+        replace(case(1, "decay", "otp"), mutations=[("release", "Alice")], must_contain=[]),
+        case(1, "purge", "gdpr"),  # lost: the tea
+        case(2, "purge", "gdpr"),  # lost: the tea
+    ]
+    cases = [replace(row, probes=[row.probes[0]]) for row in cases]
+    wiper = adapters.load("wipe-all")
+    summary = summarise("wipe-all", [s for row in cases for s in score(row, replay(row, wiper))])
+    spec, strict = summary["rates"]["spec"], summary["rates"]["strict"]
+    assert {name: (rate["passed"], rate["n"]) for name, rate in spec.items()} == {
+        "overall": (3, 7), "supersession": (1, 2), "decay": (1, 1), "amnesia": (0, 0), "purge": (0, 2), "drift": (1, 2),
+    }  # fmt: skip
+    assert spec["overall"]["value"] == pytest.approx(3 / 7)
+    assert strict["overall"]["passed"] == 0  # Bob's tea is gone from every store
 
 
 STATUSES = st.sampled_from(list(Status))

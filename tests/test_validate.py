@@ -12,7 +12,7 @@ import pytest
 
 from forget_datasets.build import build_forgeteval
 from forget_datasets.errors import UserError
-from forget_datasets.forgeteval import generate
+from forget_datasets.forgeteval import generate, languages
 from forget_datasets.forgeteval.audit import Audit
 from forget_datasets.rows import FAMILIES
 from forget_datasets.validate import Problem, validate
@@ -251,7 +251,7 @@ def test_a_parquet_file_of_something_else_is_a_user_error(tmp_path: Path) -> Non
         validate(tmp_path)
 
 
-@pytest.mark.parametrize("tag", ["en", "zh", "ja"])
+@pytest.mark.parametrize("tag", languages.available())
 def test_generated_rows_are_in_order_and_without_problems(tag: str) -> None:
     audit = Audit()
     assert [problem for case in generate(8, lang=tag) for problem in audit.add(case.to_row())] == []
