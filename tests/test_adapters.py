@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from forget_datasets.errors import UserError
 from forget_datasets.forgeteval.controls import CONTROLS
 from forget_datasets.rows import OPERATIONS, GeneratedCase, Probe
 from forget_datasets.verdicts import failures
-from forget_eval import adapters, embedding, policies
-from forget_eval.adapters.lexical import LexicalIndex
+from forget_eval import adapters, embedding
 from forget_eval.embedding import Embedder
 from forget_eval.forgeteval import replay
 
@@ -243,23 +240,6 @@ def test_a_purge_reaches_facts_that_no_recall_shows(store: Any) -> None:
     assert store.purge("k77a1") == 1
 
 
-def test_a_purge_leaves_no_row_in_lethe(embed: Embedder) -> None:
-    memory: Any = adapters.load("lethe", embed=embed)
-    kept = ["Hugo takes fencing lessons.", "The canteen serves soup on Friday."]
-    memory.inscribe_many(["Dana's locker opens with k77a1.", *kept, "Dana lent k77a1 to the caretaker."])
-    memory.release("the locker of Dana")  # a fact that sank must be deleted as well
-    assert len(_rows(memory, "memory")) == 4  # a release keeps its rows
-    assert memory.purge("k77a1") == 2
-    assert sorted(_rows(memory, "memory")) == sorted(_rows(memory, "memory_fts")) == kept
-    assert memory._store.conn.execute("SELECT count(*) FROM memory_vec").fetchone()[0] == 2
-    memory.close()
-
-
-def _rows(lethe: Any, table: str) -> list[str]:
-    """The texts in a table of Lethe's own database, whatever a recall would show."""
-    return [text for (text,) in lethe._store.conn.execute(f"SELECT text FROM {table}")]
-
-
 def test_twins_are_facts_of_their_own(store: Any) -> None:
     ids = [store.inscribe("Hugo takes fencing lessons.") for _ in range(2)]
     assert len(set(ids)) == 2
@@ -283,80 +263,6 @@ def test_no_texts_at_all(store: Any) -> None:
     assert store.recall_texts("anything", k=10) == []
     assert store.release("anything") == 0
     assert store.purge("anything") == 0
-
-
-def test_the_reference_store_outgrows_its_first_rows(embed: Embedder) -> None:
-    memory: Any = adapters.load("reference", embed=embed)
-    texts = [f"Locker {i} belongs to team {i % 7}." for i in range(100)]
-    for text in texts:
-        memory.inscribe(text)
-    for i in (0, 15, 16, 17, 99):
-        assert memory.recall_texts(texts[i], k=1) == [texts[i]]
-
-
-def test_an_exact_identifier_wins_where_its_meaning_does_not(embed: Embedder) -> None:
-    numbers = ["7f3a9c1e8b2e", "7f3a9c1e8b3d", "7f3a9c1e8d2b", "7f3a9c1e2b8d", "7f3a9c8e1b2d", "7f3a9c1e8b2d"]
-    tickets = [f"Ticket {number} is about the lift." for number in numbers]
-    query = f"What is ticket {numbers[-1]} about?"
-    assert (embed(tickets) @ embed([query])[0]).argmax() != 5  # by cosine another ticket comes first
-    memory: Any = adapters.load("reference", embed=embed)
-    memory.inscribe_many(tickets)
-    assert memory.recall_texts(query, k=1) == [tickets[-1]]
-
-
-def test_a_snapshot_is_put_back_as_often_as_one_likes(embed: Embedder) -> None:
-    memory: Any = adapters.load("reference", embed=embed)
-    shed = "The code for the bicycle shed is 40962."
-    memory.inscribe_many(["Priya works at Shopify.", "Hugo takes fencing lessons.", shed])
-    memory.release("the code for the bicycle shed")
-    state = memory.snapshot()
-    for _ in range(2):
-        memory.purge("Priya")
-        memory.supersede("what Hugo does", "Hugo takes judo lessons.")
-        assert memory.recall_texts("Hugo", k=10) == ["Hugo takes judo lessons."]
-        memory.restore(state)
-        assert sorted(memory.recall_texts("Hugo", k=10)) == ["Hugo takes fencing lessons.", "Priya works at Shopify."]
-    assert memory.purge("40962") == 1
-
-
-SIGNS = "ab1.@ 周慧敏さくマリ김"
-
-
-@settings(deadline=None)
-@given(st.lists(st.text(SIGNS, max_size=12), max_size=8), st.text(SIGNS, max_size=5))
-def test_the_lexical_index_misses_no_holder(texts: list[str], identifier: str) -> None:
-    index = LexicalIndex()
-    for id, text in enumerate(texts):
-        index.add(id, text)
-    assert set(policies.holding(identifier, texts)) <= set(index.candidates(identifier))
-    for id, text in enumerate(texts):
-        index.remove(id, text)
-    assert index.candidates(identifier) == []
-    assert index.weights(identifier) == {}
-
-
-def test_rare_words_weigh_more() -> None:
-    index = LexicalIndex()
-    for id, text in enumerate(["code of Ann", "code of Ben", "soup"]):
-        index.add(id, text)
-    weights = index.weights("the code of Ann")
-    assert weights[0] == pytest.approx(1 - _rarity(3, 0) / (_rarity(3, 0) + 2 * _rarity(3, 2) + _rarity(3, 1)))
-    assert weights[1] < weights[0]
-    assert 2 not in weights
-
-
-def _rarity(facts: int, holders: int) -> float:
-    from math import log
-
-    return log(1 + (facts - holders + 0.5) / (holders + 0.5))
-
-
-def test_lethe_leaves_the_standard_sqlite_in_place(embed: Embedder) -> None:
-    import sqlite3
-
-    adapters.load("lethe", embed=embed)
-    assert sys.modules["sqlite3"] is sqlite3
-    assert sqlite3.__name__ == "sqlite3"
 
 
 # Controls -------------------------------------------------------------------------------------------------------------
@@ -453,6 +359,6 @@ def test_plugins_are_found_and_a_broken_one_is_left_out_with_a_warning(plugins: 
 def test_the_list_names_packages_versions_and_install_lines() -> None:
     rows = {row.name: row for row in adapters.listing()}
     assert rows["lethe"].package == "pylethe"
-    assert rows["lethe"].install == "pip install 'forget-datasets[lethe]'"
+    assert rows["lethe"].install.startswith("pip install 'forget-datasets[lethe]")
     assert "an embedder" in rows["lethe"].needs
     assert rows["null"].needs == ""

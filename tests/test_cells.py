@@ -29,7 +29,7 @@ def result(stores: tuple[int, ...], k: int = 10) -> Result:
 )
 def test_a_store_of_exactly_k_texts_is_covered(stores: tuple[int, ...], held: str, covered: str | None) -> None:
     (line,) = notes([result(stores)])
-    assert line.startswith(f"Store: {held} texts a case on average, k = 10.")
+    assert f"{held} texts" in line
     assert ("covers" in line) is (covered is not None)
     assert covered is None or covered in line
 

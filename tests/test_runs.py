@@ -104,7 +104,7 @@ def test_an_adapter_that_was_edited_is_refused(
     assert first["adapter"]["source_sha256"] == sha256(source.read_bytes()).hexdigest()
     assert runs.begin(run, runs.describe(run, dataset, memory, None, 10)) == first
     source.write_text(source.read_text() + "    threshold = 0.2\n")
-    with pytest.raises(UserError, match="adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
+    with pytest.raises(UserError, match=r"adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
         runs.begin(run, runs.describe(run, dataset, memory, None, 10))
 
 

@@ -15,7 +15,7 @@ from forget_eval import transcripts
 from forget_eval.transcripts import Writer
 
 THREE = [
-    {"id": "decay__otp__001", "final": ["The code is 887766."], "probes": []},
+    {"id": "decay__otp__001", "final": ["The shed opens with 40962."], "probes": []},
     {"id": "decay__otp__002", "final": ["暗証番号は四二です。", 'a "quoted"\nline\u2028'], "probes": [[]]},
     {"id": "decay__otp__003", "final": None, "probes": []},
 ]
