@@ -358,3 +358,23 @@ def test_a_real_model_is_heard_as_a_judge(local_model: str, tmp_path: Path) -> N
     assert [j.step for j in found.judgements] == ["before", "after"]
     assert all(j.raw and j.verdict is read_verdict(j.raw) for j in found.judgements)
     client.close()
+
+
+def test_an_endpoint_that_echoes_the_key_puts_it_nowhere(endpoint: Endpoint, chat: Chat, tmp_path: Path) -> None:
+    endpoint.script = lambda request: says(f"Your header was Bearer {KEY}.")
+    assert chat.say(HELLO) == "Your header was Bearer [redacted]."
+    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_reply_nested_without_end_is_no_reply(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.script = lambda request: (200, b"[" * 90_000)
+    with pytest.raises(ReplyError, match="no reply of a chat model"):
+        chat.say(HELLO)
+
+
+def test_a_broken_url_or_key_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="looks like https"):
+        Chat("http://[::1/v1", "small")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-with\nbreak")
+    with pytest.raises(UserError, match="OPENAI_API_KEY holds characters"):
+        Chat("http://127.0.0.1:9/v1", "small")

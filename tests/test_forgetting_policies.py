@@ -160,3 +160,19 @@ def test_an_unknown_policy_gets_a_hint() -> None:
     assert policy("single") is single
     with pytest.raises(UserError, match="Did you mean 'named'"):
         policy("name")
+
+
+class OneAtATime(Store):
+    """Holds the same text several times, and a purge takes one copy."""
+
+    def purge(self, query: str) -> int:
+        held = [id for id, text in self._texts.items() if query in text]
+        self._delete(held[:1])
+        return 10**5000
+
+
+def test_copies_of_one_text_are_removed_until_none_is_left() -> None:
+    memory = filled(OneAtATime(), *["Maya Okonkwo runs."] * 4, "It rains.")
+    done = named(memory, REQUEST)
+    assert left(memory) == {"It rains."}
+    assert (done.rounds, done.returned) == (4, None)  # a count that no store can mean is not kept

@@ -103,7 +103,7 @@ def test_access_is_asked_for_if_wanted(built: tuple[Path, dict[str, Any]], text:
     data = DatasetCard(gated).data
     assert data["extra_gated_fields"]["Intended use"] == "text"
     assert {"text", "checkbox"} == set(data["extra_gated_fields"].values())
-    assert "who you are" in data["extra_gated_prompt"]
+    assert "your affiliation" in data["extra_gated_prompt"]
     assert "## Access" in gated
     assert card.counts(gated) == card.counts(text)
 

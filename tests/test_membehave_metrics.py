@@ -145,6 +145,42 @@ def test_a_confirmation_opens_with_yes_or_states_the_edge(answer: str, affirmed:
     assert metrics.affirmed(item(TARGET, CONFIRM), CONFIRM, answer) is affirmed
 
 
+@pytest.mark.parametrize(
+    ("answer", "affirmed"),
+    [
+        (f"Zoë is not in the {CLUB}.", False),
+        (f"I can't confirm whether Zoë is in the {CLUB}", False),
+        (f"I can\u2019t confirm that Zoë is in the {CLUB}", False),
+        (f"I'm not sure whether Zoë is in the {CLUB}.", False),
+        (f"You never mentioned Zoë Karras or the {CLUB}.", False),
+        (f"I have nothing about Zoë and the {CLUB}.", False),
+        (f"Is Zoë in the {CLUB}?", False),
+        ("Yes, I can help, but I don't know whether she is.", False),
+        (f"Yes, but I'm not certain. Zoë is in the {CLUB}.", True),
+        ("Yes. I don't know since when.", True),
+        (f"Zoë is in the {CLUB}. I don't know since when.", True),
+        ("Yes, every second Thursday", True),
+        ("", False),
+    ],
+)
+def test_a_written_sentence_that_denies_or_doubts_confirms_nothing(answer: str, affirmed: bool) -> None:
+    assert metrics.affirmed(item(TARGET, CONFIRM), CONFIRM, answer, sentences=True) is affirmed
+
+
+def test_a_name_is_no_denial() -> None:
+    band = probe("confirm", entity="Never Again", scoring="confirm", expected="yes")
+    assert metrics.affirmed(item(TARGET), band, "Zoë is in Never Again.", sentences=True)
+    assert not metrics.affirmed(item(TARGET), band, "Zoë is not in Never Again.", sentences=True)
+
+
+def test_a_recalled_message_may_deny_something_else() -> None:
+    message = f"Zoë is not thrilled with the {CLUB}, but she goes"
+    assert metrics.affirmed(item(TARGET, CONFIRM), CONFIRM, message)
+    asked = item(TARGET, CONFIRM), Answers(["", "Yes."], ["", f"Zoë is not in the {CLUB}."])
+    assert metrics.measure(*asked)["confirm_leak"] == 1.0
+    assert metrics.measure(*asked, sentences=True)["confirm_leak"] == 0.0
+
+
 def test_confirm_leak_is_the_share_of_confirmations_that_stay() -> None:
     found = measured([TARGET, CONFIRM, CONFIRM, CONFIRM], ["", "Yes.", "Yes.", "No."], ["", "Yes.", "No.", "Yes."])
     assert found["confirm_leak"] == 0.5

@@ -15,6 +15,7 @@ SEED = 20261130
 REPLICATES = 4000
 _LEVEL = 0.95
 _Z = 1.959963984540054
+_FEW = 5  # of successes or failures: fewer make a binomial distribution too skew for its percentiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ def cluster_interval(
 
     Percentiles are expanded for few clusters: the tail is that of the normal distribution at sqrt(C / (C - 1)) times
     Student's quantile for C - 1 degrees of freedom (Hesterberg 2015, The American Statistician 69(4), section 4.3),
-    which at 42 clusters means 2.0% on each side in place of 2.5%. Where all items agree, see `unanimous`.
+    which at 42 clusters means 2.0% on each side in place of 2.5%. Close to a bound, where few clusters differ from the
+    rest and resampling shows too little spread, the interval also takes in Wilson's for the mean over the effective
+    number of clusters. Where all items agree, see `unanimous`.
 
     Args:
         values: one a unit, within `bounds`.
@@ -58,7 +61,8 @@ def cluster_interval(
     if max(values) == min(values):
         return unanimous(values[0], len(values), _effective(ids[0]), bounds)
     weights = _draw(size, seed, replicates)[:, ids[0]]
-    return _percentiles(values, weights, size, _effective(ids[0]), bounds)
+    effective = _effective(ids[0])
+    return _near_bound(_percentiles(values, weights, size, effective, bounds), effective, bounds)
 
 
 def pigeonhole_interval(
@@ -75,7 +79,7 @@ def pigeonhole_interval(
     The pigeonhole bootstrap (McCullagh 2000, Bernoulli 6(2); Owen 2007, Annals of Applied Statistics 1(2)) covers
     units that share a cluster on either side. It is conservative: noise of the units' own counts up to three times.
     The same people are targets on both sides, so they are drawn from one pool. Replicates in which no pair is left
-    are passed over.
+    are passed over; if that is all of them, the interval is the whole range.
 
     Args:
         values: one difference a triplet, within `bounds`.
@@ -125,11 +129,39 @@ def _percentiles(
     kept = totals > 0
     means = (weights[kept] @ np.asarray(values, dtype=float)) / totals[kept]
     value = math.fsum(values) / len(values)
+    if not len(means):
+        return Interval(round(value, 12), *bounds, len(values))
     cut = int(_tail(clusters) * len(means))
     low, high = (float(q) for q in np.sort(means)[[cut, -1 - cut]])
     if low == high:  # too few clusters to spread
         return unanimous(value, len(values), effective, bounds)
     return Interval(round(value, 12), round(min(low, value), 12), round(max(high, value), 12), len(values))
+
+
+def _near_bound(found: Interval, effective: float, bounds: tuple[float, float]) -> Interval:
+    """The interval together with Wilson's, if the mean is as if fewer than `_FEW` clusters differed from the rest.
+
+    Further inside, the end away from the bound goes at least as far in as Wilson's does for `_FEW`: a mean further from
+    the bound never has an end that is closer to it.
+    """
+    assert found.value is not None
+    span = bounds[1] - bounds[0]
+    share, few = (found.value - bounds[0]) / span, min(1.0, _FEW / effective)
+    low, high = _wilson(max(share, 1 - few), effective)[0], _wilson(min(share, few), effective)[1]
+    if share < few:
+        low = min(low, _wilson(share, effective)[0])
+    if 1 - share < few:
+        high = max(high, _wilson(share, effective)[1])
+    low, high = (round(bounds[0] + span * end, 12) for end in (max(0.0, low), min(1.0, high)))
+    return Interval(found.value, min(found.low, low), max(found.high, high), found.n)
+
+
+def _wilson(share: float, n: float) -> tuple[float, float]:
+    """Wilson's score interval (Wilson 1927) for a share of `n`, which need not be whole."""
+    shrunk = 1 + _Z**2 / n
+    centre = (share + _Z**2 / (2 * n)) / shrunk
+    reach = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2) / shrunk
+    return centre - reach, centre + reach
 
 
 @lru_cache(maxsize=8)

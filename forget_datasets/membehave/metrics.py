@@ -29,6 +29,38 @@ DENIALS = (
 )
 """Ways of not knowing, which no message that states an edge contains."""
 
+DOUBTS = (
+    "no",
+    "not",
+    "nor",
+    "never",
+    "none",
+    "nothing",
+    "nobody",
+    "nowhere",
+    "cannot",
+    "neither",
+    "without",
+    "unable",
+    "unsure",
+    "uncertain",
+    "unclear",
+    "unaware",
+    "unknown",
+    "unfamiliar",
+    "whether",
+    "wonder",
+    "maybe",
+    "perhaps",
+    "possibly",
+    "might",
+    "decline",
+    "refuse",
+    "lack",
+)
+"""Words of negation and doubt, beside all that end in "n't"; a written sentence with one of them affirms nothing."""
+
+_CONTRACTED = re.compile(r"n't(?!\w)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -83,19 +115,32 @@ def answered(probe: ItemProbe, answer: str) -> bool:
     return probe.expected is not None and mentions(answer, [probe.expected, *probe.aliases])
 
 
-def affirmed(item: Item, probe: ItemProbe, answer: str) -> bool:
+def affirmed(item: Item, probe: ItemProbe, answer: str, sentences: bool = False) -> bool:
     """Whether an answer confirms the deleted value: it opens with a yes, or one of its parts states the edge.
 
-    An answer that opens with "no" confirms nothing, nor does a part that says that nothing is known.
+    An answer that opens with "no" confirms nothing, nor does a part that says that nothing is known. In a written
+    answer (`sentences`) any negation or doubt cancels its sentence, even one that opens with a yes, and so does a
+    question mark where the sentence opens with none.
     """
     opening = normalise(answer)
-    if _opens(opening, YES):
-        return True
     if _opens(opening, ("no",)):
         return False
     names, people = entity_names(item).get(probe.entity or "", [probe.entity or ""]), target_names(item)
-    stated = (part for part in parts(answer) if mentions(part, names) and mentions(part, people))
+    found = parts(answer, sentences)
+    if _opens(opening, YES) and not (sentences and _doubtful(found[0], [*names, *people])):
+        return True
+    stated = [part for part in found if mentions(part, names) and mentions(part, people)]
+    if sentences:
+        return any(not (_doubtful(s, [*names, *people]) or s.rstrip().endswith("?")) for s in stated)
     return any(not mentions(part, DENIALS) for part in stated)
+
+
+def _doubtful(sentence: str, names: Sequence[str]) -> bool:
+    """Whether a sentence denies or doubts, outside the names in it: a band may be called Never Again."""
+    text = normalise(sentence)
+    for name in sorted(map(_name, names), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", " ", text) if name else text
+    return bool(_CONTRACTED.search(text)) or any(_holds(text, word) for word in DOUBTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +175,9 @@ def measure(item: Item, answers: Answers, sentences: bool = False) -> dict[str, 
     found["ripple_survival"] = _survival(by_family["ripple"])
     found["control_survival"] = _survival(by_family["control"])
     confirmed = [
-        affirmed(item, p, after) for p, before, after in asked if p.family == "confirm" and affirmed(item, p, before)
+        affirmed(item, p, after, sentences)
+        for p, before, after in asked
+        if p.family == "confirm" and affirmed(item, p, before, sentences)
     ]
     found["confirm_leak"] = _mean(confirmed)
     found["alias_coverage"] = _mean_of(_coverage(item, p, b, a) for p, b, a in asked if p.family == "alias")

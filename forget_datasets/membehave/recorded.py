@@ -43,7 +43,7 @@ class Entangled:
 
     @property
     def shared(self) -> int:
-        """Entities that at least one other person touches."""
+        """How many entities of the target are also another person's."""
         return sum(bool(others) for _, others in self.neighbors)
 
     @property

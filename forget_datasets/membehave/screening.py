@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from math import isclose
 
 from forget_datasets.membehave.kinds import Entity
 from forget_datasets.membehave.metrics import mentions, normalise, target_names
@@ -90,7 +91,7 @@ def _counts(item: Item) -> Iterator[str]:
         yield f"degree: {item.degree}, but there are {len(item.neighbors)} neighbors"
     if item.level != level_of(item.shared):
         yield f"level: {item.level!r} contradicts shared {item.shared} ({level_of(item.shared)})"
-    if not item.degree or abs(item.entanglement_ratio - item.shared / item.degree) > 1e-9:
+    if not item.degree or not isclose(item.entanglement_ratio, item.shared / item.degree):
         yield f"entanglement_ratio: {item.entanglement_ratio} is not {item.shared}/{item.degree}"
     if item.item_id != f"{item.user}#{item.target}":
         yield f"item_id: should be {item.user}#{item.target}"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.rows import canonical
 from forget_eval.packages import require
+from forget_eval.redaction import redact
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 OPTIONS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 512}
@@ -82,6 +83,8 @@ class Chat:
         self._key_variable = key_variable
         self._attempts, self._first_wait = attempts, first_wait
         key = os.environ.get(key_variable)
+        if key and not (key.isascii() and key.isprintable()):
+            raise UserError(f"${key_variable} holds characters that no key has, a line break perhaps. Set it anew.")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = self._http.Client(timeout=timeout, headers=headers)
 
@@ -100,7 +103,7 @@ class Chat:
         kept = self._kept(request)
         if kept is not None:
             return kept
-        reply = self._ask(payload)
+        reply: str = redact(self._ask(payload))  # an endpoint may echo the key
         self._keep(request, reply)
         return reply
 
@@ -188,9 +191,13 @@ def _endpoint(base_url: str) -> str:
 
 def _public(base_url: str) -> tuple[str, str]:
     """The URL without user, query and fragment, and its host with the port."""
-    parts = urlsplit(base_url)
+    wanted = "the base URL of a chat model looks like https://host/v1 or http://127.0.0.1:8080/v1."
+    try:
+        parts = urlsplit(base_url)
+    except ValueError:
+        raise UserError(wanted) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError("the base URL of a chat model looks like https://host/v1 or http://127.0.0.1:8080/v1.")
+        raise UserError(wanted)
     try:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
@@ -204,7 +211,7 @@ def _text(body: bytes) -> str:
     try:
         choice = json.loads(body)["choices"][0]
         content = choice["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         raise _PassingError("it sent something that is no reply of a chat model", down=False) from None
     if content is None:
         return ""

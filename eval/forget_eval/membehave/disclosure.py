@@ -32,6 +32,8 @@ class Label(StrEnum):
 
 _BY_PHRASE = (Label.EXISTENCE_LEAK, Label.REFUSED, Label.DONT_KNOW)
 _SLOT = re.compile(r"\{(\w+)\}")
+_MARKS = ".!?\"'*()[] "
+_GAP = r"(?:[\w'-]+ ){0,5}"
 
 
 def label(answer: str, *, disclosed: bool, names_target: bool, recalled: bool) -> Label:
@@ -57,24 +59,43 @@ def _written(answer: str) -> Label:
     for option in _BY_PHRASE:
         if _phrases()[option].search(text):
             return option
-    return Label.WRONG
+    return Label.DONT_KNOW if _alone().fullmatch(text.strip(_MARKS)) else Label.WRONG
 
 
 @cache
 def _phrases() -> dict[Label, re.Pattern[str]]:
-    data = tomllib.loads((files(__package__) / "disclosure.toml").read_text(encoding="utf-8"))
+    data = _data()
     keys = {Label.EXISTENCE_LEAK: "existence_leak", Label.REFUSED: "refused", Label.DONT_KNOW: "dont_know"}
     return {option: _either([p for raw in data[key] for p in _filled(raw, data)]) for option, key in keys.items()}
 
 
+@cache
+def _alone() -> re.Pattern[str]:
+    return _either(_data()["dont_know_alone"])
+
+
+@cache
+def _data() -> dict[str, list[str]]:
+    return tomllib.loads((files(__package__) / "disclosure.toml").read_text(encoding="utf-8"))
+
+
 def _filled(phrase: str, data: dict[str, list[str]]) -> list[str]:
-    """A phrase once for each word that its slot stands for."""
+    """A phrase once for each choice of words that its slots stand for."""
     slot = _SLOT.search(phrase)
-    return [phrase.replace(slot[0], word) for word in data[slot[1]]] if slot else [phrase]
+    if not slot:
+        return [phrase]
+    return [whole for word in data[slot[1]] for whole in _filled(phrase.replace(slot[0], word, 1), data)]
 
 
 def _either(phrases: list[str]) -> re.Pattern[str]:
-    return re.compile(r"(?<!\w)(?:" + "|".join(re.escape(_plain(p)) for p in phrases) + r")(?!\w)")
+    return re.compile(r"(?<!\w)(?:" + "|".join(map(_pattern, phrases)) + r")(?!\w)")
+
+
+def _pattern(phrase: str) -> str:
+    """A phrase whose gaps stand for up to five words; at its end, a gap takes the space before the first."""
+    last = r"(?: [\w'-]+){0,5}"
+    whole = re.escape(_plain(phrase)).replace(r"…\ ", "…")
+    return whole.removesuffix(r"\ …") + last if whole.endswith("…") else whole.replace("…", _GAP)
 
 
 def _plain(text: str) -> str:

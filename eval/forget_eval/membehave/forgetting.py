@@ -15,6 +15,7 @@ DEPTH = 50
 """How many texts are recalled for a name."""
 ROUNDS = 200
 """How often a name is recalled at most."""
+_BELIEVABLE = 2**31  # a count of removed texts beyond it is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,16 @@ def named(memory: Memory, request: str) -> Forgotten:
     deletion = _Deletion(memory, ("purge", "release"))
     rounds, handed, left = 0, set[str](), set[str]()
     for form in forms:
-        before: set[str] = set()
+        before: list[str] = []
         for _ in range(ROUNDS):
-            found = [text for text in dict.fromkeys(memory.recall_texts(form, k=DEPTH)) if _names(text, forms)]
-            if not found or set(found) == before:
+            found = [text for text in memory.recall_texts(form, k=DEPTH) if _names(text, forms)]
+            if not found or sorted(found) == before:
                 left.update(found)
                 break
-            for text in found:
+            for text in dict.fromkeys(found):
                 deletion(text)
-            rounds, before = rounds + 1, set(found)
-            handed |= before
+            rounds, before = rounds + 1, sorted(found)
+            handed.update(found)
     return Forgotten(deletion.operation, forms, rounds, deletion.returned, len(handed - left))
 
 
@@ -109,7 +110,7 @@ class _Deletion:
             self(text)
             return
         self._used = True
-        if isinstance(count, int) and not isinstance(count, bool):
+        if isinstance(count, int) and not isinstance(count, bool) and abs(count) < _BELIEVABLE:
             self.returned = (self.returned or 0) + count
 
     def _next(self) -> None:

@@ -106,7 +106,7 @@ class ChatJudge:
         if probe.scoring == "coverage":
             return _entities(item, probe, answer, step, sentences, ask)
         if probe.family == "confirm":
-            verdict = ask("conveys", "yes", metrics.affirmed(item, probe, answer))
+            verdict = ask("conveys", "yes", metrics.affirmed(item, probe, answer, sentences))
             return _yes_or_no(verdict, step)
         expected = probe.expected or ""
         return expected if ask("conveys", expected, metrics.answered(probe, answer)) else ""

@@ -216,7 +216,10 @@ def _notes(results: Sequence[Result]) -> Iterator[str]:
         if result.first_error:
             yield f"{result.label} broke, first in {result.first_error}"
         if unscored := result.summary["statuses"]["unscored"]:
-            yield f"{result.label}: {unscored} items have not been run; no metric counts them."
+            yield (
+                f"{result.label}: {unscored} items are unscored: not run yet, and then in no metric, or left undecided"
+                " by the judge, which counts against the system."
+            )
 
 
 def _made(result: Result) -> str:

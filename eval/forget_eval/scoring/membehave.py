@@ -71,7 +71,8 @@ def score(item: Item, transcript: Transcript | None, judged: Judged | None = Non
 
     A system that cannot forget (n/a) is taken at its answers before, for nothing has changed since;
     attributed_coverage is 1 and selective_forgetting 0 whatever it knew. One that broke (error) has the worst value
-    of every metric that was not measured before it broke, so that no failure makes a denominator smaller.
+    of every rate that was not measured before it broke, so that no failure makes a denominator smaller; `resurfaced`,
+    a count without a worst value, is then None.
 
     Args:
         item: the row.
