@@ -1,4 +1,4 @@
-"""Works out again, from the Parquet of a dataset folder, all that its manifest and its card say, and compares."""
+"""Works out again, from the Parquet of a dataset folder, what its manifest says of the rows, and compares."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -15,7 +15,6 @@ SEED = 20261130
 REPLICATES = 4000
 _LEVEL = 0.95
 _Z = 1.959963984540054
-_FEW = 5  # of successes or failures: fewer make a binomial distribution too skew for its percentiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,8 @@ def cluster_interval(
 
     Percentiles are expanded for few clusters: the tail is that of the normal distribution at sqrt(C / (C - 1)) times
     Student's quantile for C - 1 degrees of freedom (Hesterberg 2015, The American Statistician 69(4), section 4.3),
-    which at 42 clusters means 2.0% on each side in place of 2.5%. Close to a bound, where few clusters differ from the
-    rest and resampling shows too little spread, the interval also takes in Wilson's for the mean over the effective
-    number of clusters. Where all items agree, see `unanimous`.
+    which at 42 clusters means 2.0% on each side in place of 2.5%. The interval also takes in Wilson's at the effective
+    sample size, for close to a bound resampling shows too little spread. Where all items agree, see `unanimous`.
 
     Args:
         values: one a unit, within `bounds`.
@@ -62,7 +60,8 @@ def cluster_interval(
         return unanimous(values[0], len(values), _effective(ids[0]), bounds)
     weights = _draw(size, seed, replicates)[:, ids[0]]
     effective = _effective(ids[0])
-    return _near_bound(_percentiles(values, weights, size, effective, bounds), effective, bounds)
+    found = _percentiles(values, weights, size, effective, bounds)
+    return _with_wilson(found, _sureness(values, ids[0], effective, bounds), bounds)
 
 
 def pigeonhole_interval(
@@ -138,21 +137,27 @@ def _percentiles(
     return Interval(round(value, 12), round(min(low, value), 12), round(max(high, value), 12), len(values))
 
 
-def _near_bound(found: Interval, effective: float, bounds: tuple[float, float]) -> Interval:
-    """The interval together with Wilson's, if the mean is as if fewer than `_FEW` clusters differed from the rest.
+def _sureness(values: Sequence[float], ids: Sequence[int], effective: float, bounds: tuple[float, float]) -> float:
+    """How many yes-or-no units would be as sure of the mean: its binomial variance over its real one, between clusters.
 
-    Further inside, the end away from the bound goes at least as far in as Wilson's does for `_FEW`: a mean further from
-    the bound never has an end that is closer to it.
+    The effective sample size of surveys (Korn and Graubard 1998), never below the number of clusters: a unit that is
+    itself a share of many answers tells more than a yes or a no.
     """
+    mean, size = math.fsum(values) / len(values), max(ids) + 1
+    residuals = [0.0] * size
+    for value, number in zip(values, ids, strict=True):
+        residuals[number] += value - mean
+    variance = math.fsum(r**2 for r in residuals) / len(values) ** 2 * size / max(1, size - 1)
+    binomial = (mean - bounds[0]) * (bounds[1] - mean)
+    return max(effective, binomial / variance) if variance > 0 else effective
+
+
+def _with_wilson(found: Interval, sureness: float, bounds: tuple[float, float]) -> Interval:
+    """The interval together with Wilson's: near a bound, few clusters differ and resampling shows too little spread."""
     assert found.value is not None
     span = bounds[1] - bounds[0]
-    share, few = (found.value - bounds[0]) / span, min(1.0, _FEW / effective)
-    low, high = _wilson(max(share, 1 - few), effective)[0], _wilson(min(share, few), effective)[1]
-    if share < few:
-        low = min(low, _wilson(share, effective)[0])
-    if 1 - share < few:
-        high = max(high, _wilson(share, effective)[1])
-    low, high = (round(bounds[0] + span * end, 12) for end in (max(0.0, low), min(1.0, high)))
+    ends = (min(1.0, max(0.0, end)) for end in _wilson((found.value - bounds[0]) / span, sureness))
+    low, high = (round(bounds[0] + span * end, 12) for end in ends)
     return Interval(found.value, min(found.low, low), max(found.high, high), found.n)
 
 

@@ -207,10 +207,13 @@ def score(folders: tuple[Path, ...], data: str | None, as_json: bool, **options:
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summaries as JSON.")
 def report(folders: tuple[Path, ...], markdown: bool, as_json: bool) -> None:
-    """Print the table of scored runs: one RUN with its templates, several side by side."""
+    """Print the table of scored runs: one RUN with its templates, several side by side.
+
+    A folder of runs, such as `bench` makes, stands for all of them.
+    """
     if markdown and as_json:
         raise UserError("choose one of --markdown and --json.")
-    _show(list(dict.fromkeys(folders)), as_json, markdown)
+    _show(_runs_in(folders), as_json, markdown)
 
 
 @main.command(short_help="List the systems that can be run.")
@@ -228,6 +231,17 @@ def adapters(as_json: bool) -> None:
     from forget_eval.report.terminal import print_adapters
 
     print_adapters(rows)
+
+
+def _runs_in(folders: Sequence[Path]) -> list[Path]:
+    """The folders themselves, or the runs inside one that is no run; each once."""
+    from forget_eval import runs
+
+    found: dict[Path, None] = {}
+    for folder in folders:
+        inside = [] if (folder / runs.TRANSCRIPTS).exists() else sorted(folder.glob(f"*/{runs.TRANSCRIPTS}"))
+        found |= dict.fromkeys([path.parent for path in inside] or [folder])
+    return list(found)
 
 
 def _require_task(task: str) -> None:
