@@ -1,10 +1,18 @@
 """The rules by which an answer is judged. Build and scorer share them, so both see the same right and wrong."""
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
+from unicodedata import is_normalized, normalize
 
 from forget_datasets.rows import GeneratedCase
+
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""What no reader sees: Default_Ignorable_Code_Point of the Unicode Character Database."""
 
 
 class Reason(StrEnum):
@@ -52,6 +60,8 @@ def strict_reasons(
 ) -> list[Reason]:
     """The strict rule: the final query, every probe, and every leak probe once more. Empty is a pass.
 
+    A soft hyphen or the like within a forbidden string hides it from the spec's rule, not from a reader, and not here.
+
     Args:
         case: the row.
         final: texts recalled for the final query.
@@ -62,12 +72,27 @@ def strict_reasons(
         ValueError: the number of answers is not that of the probes.
     """
     leaks = [probe for probe in case.probes if probe.kind == "leak"]
-    reasons = set(failures(case, final))
+    reasons = set(_visible_failures(case, final))
     asked = [*zip(case.probes, probes, strict=True), *zip(leaks, again, strict=True)]
     for probe, texts in asked:
-        found = failures(probe, texts)
+        found = _visible_failures(probe, texts)
         if Reason.STALE in found:
             reasons.add(Reason.LEAK)
         if Reason.LOST in found:
             reasons.add(Reason.COLLATERAL)
     return [reason for reason in Reason if reason in reasons]
+
+
+def _visible_failures(need: Check, texts: Sequence[str]) -> list[Reason]:
+    """As `failures`, and STALE also for what shows only once the texts are rid of what nobody sees, and composed.
+
+    What is required stays as the spec compares it: no case passes strictly that fails the spec's rule.
+    """
+    found = failures(need, texts)
+    if Reason.STALE in found or not need.must_not_contain:
+        return found
+    blob = " ".join(texts)
+    if blob.isascii() or (is_normalized("NFC", blob) and not _IGNORABLE.search(blob)):
+        return found
+    shown = failures(need, [normalize("NFC", _IGNORABLE.sub("", blob))])
+    return [Reason.STALE, *found] if Reason.STALE in shown else found

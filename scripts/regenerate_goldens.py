@@ -3,12 +3,14 @@
 import difflib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from forget_datasets import membehave
-from forget_datasets.forgeteval import PROFILES, handmade, languages, stream_cases
+from forget_datasets.forgeteval import PROFILES, engine, handmade, languages, stream_cases
 from forget_datasets.rows import content_hash
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
@@ -16,12 +18,13 @@ PLACES = (0, 8, -1)
 
 
 def forgeteval() -> dict[str, Any]:
-    """Every config at the size that a release has: its content hash, and its first, ninth and last row."""
+    """Every config at the size of a release: its content hash, its first, ninth and last row; the engine's version."""
     configs = {"handmade": handmade.load()}
     for tag in languages.available():
         for suffix, profile in (("", PROFILES["full"]), ("-stress", PROFILES["stress"])):
             configs[tag + suffix] = list(stream_cases(profile.n_per_family, distractors=profile.distractors, lang=tag))
-    return {name: _record([case.to_row() for case in cases]) for name, cases in configs.items()}
+    golden = {name: _record([case.to_row() for case in cases]) for name, cases in configs.items()}
+    return {**golden, "version": engine.VERSION}
 
 
 def membehave_records() -> dict[str, Any]:
@@ -50,6 +53,15 @@ def write(name: str, golden: Mapping[str, Any]) -> None:
     path.write_text(new, encoding="utf-8")
 
 
+RECORDS: dict[str, Callable[[], dict[str, Any]]] = {"forgeteval": forgeteval, "membehave": membehave_records}
+
+
+@click.command(help=__doc__)
+@click.option("--only", type=click.Choice(list(RECORDS)), help="Leave the records of the other dataset as they are.")
+def main(only: str | None) -> None:
+    for name in [only] if only else RECORDS:
+        write(f"{name}.json", RECORDS[name]())
+
+
 if __name__ == "__main__":
-    write("forgeteval.json", forgeteval())
-    write("membehave.json", membehave_records())
+    main()

@@ -12,6 +12,7 @@ from forget_datasets.errors import UserError
 from forget_datasets.forgeteval import (
     PROFILES,
     TOP_K,
+    engine,
     generate,
     handmade,
     languages,
@@ -64,6 +65,10 @@ def test_the_bytes_are_the_golden_ones(config: str, golden: dict[str, Any]) -> N
     wanted = record(golden, config)
     assert [rows[0], rows[8], rows[-1]] == wanted["records"]
     assert (len(rows), content_hash(rows)) == (wanted["rows"], wanted["content_hash"])
+
+
+def test_the_golden_records_are_of_this_version(golden: dict[str, Any]) -> None:
+    assert golden["version"] == engine.VERSION
 
 
 def record(golden: dict[str, Any], config: str) -> dict[str, Any]:
@@ -145,10 +150,40 @@ def test_every_sibling_that_stays_has_a_survivor_probe_of_its_own(tag: str, temp
         case = make_case(tag, *template.split("."), i)
         told = [text for text in case.setup_facts if text not in trivia]
         siblings = [text for text in told if not any(s in text for s in case.must_not_contain)]
-        required = [p.must_contain[0] for p in case.probes if p.kind == "survivor"]
+        required = [
+            p.must_contain[0] for p in case.probes if p.kind == "survivor" and p.must_contain[0] in case.must_contain
+        ]
         assert len(siblings) == len(required) == 4, case.id
         assert all(sum(string in text for text in siblings) == 1 for string in required), case.id
         assert all(sum(string in text for string in required) == 1 for text in siblings), case.id
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+@pytest.mark.parametrize("template", ["decay.one_of_many", "purge.many_similar", "purge.api_key"])
+def test_a_code_that_stays_is_asked_for_by_name(tag: str, template: str) -> None:
+    """Or a store that answers no question with a code in it would look as if it had forgotten one."""
+    for i in range(20):
+        case = make_case(tag, *template.split("."), i)
+        stays = case.must_contain[0]
+        assert [p.must_contain for p in case.probes if p.kind == "survivor" and stays in p.query], case.id
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_a_release_does_not_spell_the_code_that_goes(tag: str) -> None:
+    for template in ("otp", "verification_code", "flight_cancelled", "one_of_many"):
+        for i in range(40):
+            case = make_case(tag, "decay", template, i)
+            assert case.must_not_contain[0] not in case.mutations[0][1], case.id
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_a_clause_that_long_form_leaves_as_it_was_is_asked_for(tag: str) -> None:
+    for i in range(20):
+        case = make_case(tag, "supersession", "long_form", i)
+        goes = next(text for text in case.setup_facts if case.must_not_contain[0] in text)
+        retold = [p.must_contain[0] for p in case.probes if p.kind == "survivor" and p.must_contain[0] in goes]
+        assert len(retold) == 1, case.id
+        assert retold[0] in case.mutations[0][2], case.id
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)

@@ -81,8 +81,8 @@ def test_a_case_as_a_whole() -> None:
     assert case.must_contain == ["21 Larch Lane"]
     assert case.must_not_contain == ["12 Larch Lane", "7 Mill Road"]
     assert case.probes == [
-        Probe("leak", "12 Larch Lane", [], ["12 Larch Lane"]),
-        Probe("leak", "7 Mill Road", [], ["7 Mill Road"]),
+        Probe("leak", "Who lives at 12 Larch Lane?", [], ["12 Larch Lane"]),
+        Probe("leak", "When did Elif move to 7 Mill Road?", [], ["7 Mill Road"]),
         Probe("survivor", "At which address does Piotr live?", ["31 Larch Lane"], []),
     ]
     assert {"Elif lives at 12 Larch Lane.", "Piotr lives at 31 Larch Lane."} < set(case.setup_facts)
@@ -106,6 +106,17 @@ def test_an_ordinary_dense_store_can_win() -> None:
             nearest = (-(vectors @ embed([query])[0])).argsort(kind="stable")[:TOP_K]
             blob = " ".join(survivors[i] for i in nearest).lower()
             assert all(string.lower() in blob for string in need.must_contain), (case.id, query)
+
+
+def test_an_ordinary_store_that_keeps_everything_is_found_out_by_every_leak_query() -> None:
+    embed = embedding.load("minilm-int8", cache=False)
+    for case in CASES:
+        store = [*case.setup_facts, *(m[2] for m in case.mutations if len(m) > 2)]
+        vectors = embed(store)
+        for probe in case.probes:
+            if probe.kind == "leak":
+                nearest = (-(vectors @ embed([probe.query])[0])).argsort(kind="stable")[:3]
+                assert any(probe.must_not_contain[0] in store[i] for i in nearest), (case.id, probe.query)
 
 
 def _survivors(case: GeneratedCase) -> list[str]:

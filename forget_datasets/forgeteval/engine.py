@@ -9,8 +9,10 @@ from forget_datasets.forgeteval.pools import distinct, skip
 from forget_datasets.rows import GeneratedCase, Probe
 from forget_datasets.seeding import Bijection, Stream
 
-VERSION = 1
-"""Part of every address: a change that alters the bytes of a case raises it."""
+VERSION = 2
+"""Of the cases: a change that alters the bytes of one raises it. The golden records name it."""
+_ADDRESS = ("forgeteval", 1)
+"""Begins every address. No version goes in here, so what a change does not touch keeps its bytes."""
 
 
 def expand(language: Language, template: Template, index: int, seed: int, distractors: int) -> GeneratedCase:
@@ -25,7 +27,8 @@ def expand(language: Language, template: Template, index: int, seed: int, distra
     Raises:
         UserError: the index is beyond the template's capacity, or the distractors beyond the language's pool.
     """
-    stream = Stream("forgeteval", VERSION, seed, language.tag, template.family, template.name, index)
+    address = (*_ADDRESS, seed, language.tag, template.family, template.name, index)
+    stream = Stream(*address)
     values = _values(language, template, index, seed, stream)
     facts, mutations = _told(template, values, stream)
     require = [form.format_map(values) for form in template.require]
@@ -49,7 +52,7 @@ def expand(language: Language, template: Template, index: int, seed: int, distra
         must_not_contain=forbid,
         template=template.name,
         lang=language.tag,
-        probes=[*(Probe("leak", s, [], [s]) for s in forbid), *survivors],
+        probes=[*_leaks(template, values, forbid, Stream(*address, "leaks")), *survivors],
         n_distractors=distractors,
     )
 
@@ -74,9 +77,17 @@ def _values(language: Language, template: Template, index: int, seed: int, strea
     return values
 
 
+def _leaks(template: Template, values: Mapping[str, str], forbid: Sequence[str], stream: Stream) -> list[Probe]:
+    """One leak probe per forbidden string, of a stream of their own: their phrasings change nothing else of a case."""
+    return [
+        Probe("leak", stream.choice(group).format_map(values), [], [string])
+        for group, string in zip(template.leaks, forbid, strict=True)
+    ]
+
+
 @lru_cache(maxsize=1024)
 def _order(capacity: int, *address: object) -> Bijection:
-    return Bijection(capacity, "forgeteval", VERSION, *address)
+    return Bijection(capacity, *_ADDRESS, *address)
 
 
 def _told(template: Template, values: Mapping[str, str], stream: Stream) -> tuple[list[str], list[tuple[str, ...]]]:

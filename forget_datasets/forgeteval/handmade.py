@@ -28,7 +28,7 @@ def load() -> list[GeneratedCase]:
 
 def _case(entry: Mapping[str, Any], family: str, number: int, distractors: Sequence[str]) -> GeneratedCase:
     stream = Stream("forgeteval", TEMPLATE, family, number)
-    leaks = [Probe("leak", string, [], [string]) for string in entry["forbid"]]
+    leaks = [Probe("leak", query, [], [string]) for query, string in zip(entry["leaks"], entry["forbid"], strict=True)]
     survivors = [Probe("survivor", s["question"], [s["require"]], []) for s in entry["survivors"]]
     checked = [*entry["require"], *entry["forbid"], *(s["require"] for s in entry["survivors"])]
     free = [text for text in distractors if not any(meets(string, fold(text)) for string in checked)]

@@ -5,13 +5,18 @@ The proof reads the row alone, so whoever has the Parquet can repeat it.
 
 from collections.abc import Iterator, Sequence
 
-from forget_datasets.forgeteval.languages import Language, fold, slots_of
+from forget_datasets.forgeteval.languages import Language, Template, fold, slots_of
 from forget_datasets.forgeteval.pools import Listed, Patterned
 from forget_datasets.rows import GeneratedCase
 from forget_datasets.tokens import holds
 
 MINIMUM_DISTRACTORS = 200
+MINIMUM_LEAK_PHRASINGS = 4
 _SHORTEST_LATIN = 3
+_FILLINGS = 40  # how often the screen fills a leak query, each time with other values
+_MARKS = (
+    " .,:;!?…'\"()[]-。、，：；！？「」『』“”（）【】"  # what may stand around a sentence without making it another
+)
 
 
 class ScreeningError(Exception):
@@ -31,7 +36,9 @@ def require_proof(case: GeneratedCase) -> None:
 
 def prove(case: GeneratedCase) -> list[str]:
     """What is wrong with a case, each problem naming the column it is in; empty is proven."""
-    return [*_prove_probes(case), *_prove_texts(case)]
+    setup = [fold(text) for text in case.setup_facts]
+    written = [fold(m[2]) for m in case.mutations if len(m) > 2]
+    return [*_prove_probes(case), *_prove_leaks(case, [*setup, *written]), *_prove_texts(case, setup, written)]
 
 
 def _prove_probes(case: GeneratedCase) -> Iterator[str]:
@@ -42,8 +49,8 @@ def _prove_probes(case: GeneratedCase) -> Iterator[str]:
     if [p.must_not_contain for p in leaks] != [[s] for s in case.must_not_contain]:
         yield "probes: not exactly one leak probe per forbidden string"
     for probe in leaks:
-        if probe.must_contain or not all(meets(s, fold(probe.query)) for s in probe.must_not_contain):
-            yield f"probes: the leak probe '{probe.query}' requires something or does not ask for its string"
+        if probe.must_contain:
+            yield f"probes: the leak probe '{probe.query}' requires something"
     for probe in survivors:
         if len(probe.must_contain) != 1 or probe.must_not_contain:
             yield f"probes: the survivor probe '{probe.query}' does not require exactly one string"
@@ -52,18 +59,59 @@ def _prove_probes(case: GeneratedCase) -> Iterator[str]:
     queries = [case.final_query, *(p.query for p in case.probes)]
     if len(set(queries)) != len(queries):
         yield "probes: two queries are the same"
+    final = fold(case.final_query)
     for string in case.must_contain:
-        if meets(string, fold(case.final_query)):
+        if meets(string, final):
             yield f"must_contain: '{string}' is in the final query"
 
 
-def _prove_texts(case: GeneratedCase) -> Iterator[str]:
-    setup = [fold(text) for text in case.setup_facts]
-    written = [fold(m[2]) for m in case.mutations if len(m) > 2]
+def _prove_leaks(case: GeneratedCase, stored: Sequence[str]) -> Iterator[str]:
+    surroundings = _Surroundings(
+        stored,
+        asked=[fold(text) for text in (case.final_query, *(m[1] for m in case.mutations))],
+        checked=[*case.must_contain, *case.must_not_contain, *(s for p in case.probes for s in p.must_contain)],
+    )
+    for probe in case.probes:
+        if probe.kind == "leak" and len(probe.must_not_contain) == 1:
+            for problem in surroundings.give_away(probe.query, probe.must_not_contain[0]):
+                yield f"probes: the leak query '{probe.query}' {problem}"
+
+
+class _Surroundings:
+    """What the leak queries of a case must not resemble.
+
+    Args:
+        stored: facts and new texts, folded.
+        asked: the other queries of the case, folded.
+        checked: all strings that it requires or forbids.
+    """
+
+    def __init__(self, stored: Sequence[str], asked: Sequence[str], checked: Sequence[str]) -> None:
+        self._facts = [text.strip(_MARKS) for text in stored]
+        self._everything = "\n".join((*stored, *asked))
+        self._checked = {form: s for s in checked for form in (s.lower(), s.casefold())}
+
+    def give_away(self, query: str, string: str) -> Iterator[str]:
+        """What is wrong with a query that asks for a forbidden string among other words.
+
+        A query that stands in a stored text, or holds one, could be told from all others and answered with nothing.
+        """
+        if not holds(string, query):
+            yield f"does not hold '{string}' as a whole token"
+        folded, lower, casefold = fold(query), string.lower(), string.casefold()
+        rest = folded.replace(lower, "␣") if lower == casefold else folded.replace(lower, "␣").replace(casefold, "␣")
+        yield from [f"holds '{other}' as well" for form, other in self._checked.items() if form in rest]
+        if meets(query.strip(_MARKS), self._everything):
+            yield "stands in a text of its case"
+        if any(fact in folded for fact in self._facts):
+            yield "holds a fact of its case"
+
+
+def _prove_texts(case: GeneratedCase, setup: Sequence[str], written: Sequence[str]) -> Iterator[str]:
     texts = [*setup, *written]
     survivors = [p.must_contain[0] for p in case.probes if p.kind == "survivor" and p.must_contain]
     forbidden = {s: _holders(s, texts) for s in case.must_not_contain}
-    required = {s: _holders(s, texts) for s in (*case.must_contain, *survivors)}
+    required = {s: _holders(s, texts) for s in dict.fromkeys((*case.must_contain, *survivors))}
     goes = set[int]().union(*forbidden.values())
     if len(set(setup)) != len(setup):
         yield "setup_facts: two facts are the same"
@@ -72,10 +120,12 @@ def _prove_texts(case: GeneratedCase) -> Iterator[str]:
     yield from (f"must_not_contain: '{s}' is in no fact that goes" for s, held in forbidden.items() if not held)
     if written and len(texts) - 1 in goes:
         yield "mutations: the last new text holds a forbidden string"
+    # What a new text repeats stood in the fact that it replaces; whoever shows that one fails anyway.
+    retold = {s for s in survivors if s not in case.must_contain and any(i >= len(setup) for i in required[s] - goes)}
     for string, held in required.items():
         if not held:
             yield f"must_contain: '{string}' is in no fact"
-        elif held & goes:
+        elif held & goes and string not in retold:
             yield f"must_contain: '{string}' is in a fact that goes"
     if not any(required[s] and max(required[s]) < len(setup) for s in survivors):
         yield "probes: no survivor probe requires a string that no mutation touches"
@@ -88,7 +138,8 @@ def _prove_texts(case: GeneratedCase) -> Iterator[str]:
 def _holders(string: str, texts: Sequence[str]) -> set[int]:
     """The positions of the folded texts that a string meets."""
     lower, casefold = string.lower(), string.casefold()
-    return {i for i, text in enumerate(texts) if lower in text or casefold in text}
+    found = {i for i, text in enumerate(texts) if lower in text}
+    return found if casefold == lower else found | {i for i, text in enumerate(texts) if casefold in text}
 
 
 def _prove_purges(case: GeneratedCase, texts: Sequence[str], goes: set[int]) -> Iterator[str]:
@@ -108,7 +159,7 @@ def screen_language(language: Language) -> list[str]:
 
     A checked value (one that a verdict may look for) may stand inside no other value, no phrasing and no distractor.
     """
-    return [*_screen_sizes(language), *_screen_values(language)]
+    return [*_screen_sizes(language), *_screen_values(language), *_screen_leaks(language)]
 
 
 def _screen_sizes(language: Language) -> Iterator[str]:
@@ -120,6 +171,31 @@ def _screen_sizes(language: Language) -> Iterator[str]:
             yield from (
                 f"pool {name}: '{v}' stands there twice" for v in sorted({v for v in folded if folded.count(v) > 1})
             )
+
+
+def _screen_leaks(language: Language) -> Iterator[str]:
+    for template in (t for family in language.templates.values() for t in family.values()):
+        place = f"{template.family}.{template.name}"
+        for form, group in zip(template.forbid, template.leaks, strict=True):
+            if len(set(group)) < MINIMUM_LEAK_PHRASINGS:
+                yield f"{place}: {len(set(group))} leak queries for '{form}', fewer than {MINIMUM_LEAK_PHRASINGS}"
+        problems = (problem for i in range(_FILLINGS) for problem in _weak_when_filled(language, template, i))
+        yield from (f"{place}: {problem}" for problem in dict.fromkeys(problems))
+
+
+def _weak_when_filled(language: Language, template: Template, number: int) -> Iterator[str]:
+    slots = [(slot, language.pools[pool]) for slot, pool in (*template.slots.items(), *template.extras.items())]
+    values = {slot: pool.value((97 * number + i) % pool.size) for i, (slot, pool) in enumerate(slots)}
+    groups = (*template.facts, *template.bystander, *(mutation.text for mutation in template.mutations))
+    surroundings = _Surroundings(
+        stored=[fold(phrase.format_map(values)) for group in groups for phrase in group],
+        asked=[],
+        checked=[form.format_map(values) for form in template.checked],
+    )
+    for form, group in zip(template.forbid, template.leaks, strict=True):
+        for phrase in group:
+            for problem in surroundings.give_away(phrase.format_map(values), form.format_map(values)):
+                yield f"the leak query '{phrase}' {problem}"
 
 
 def checked_pools(language: Language) -> set[str]:

@@ -18,7 +18,8 @@ from forget_datasets.rows import FAMILIES, OPERATIONS
 Phrasings = tuple[str, ...]
 _NOUNS = {str: "string", list: "list", dict: "table"}
 _TEMPLATE_KEYS = {
-    "slots", "extras", "facts", "bystander", "mutations", "question", "require", "forbid", "survivors", "aligned",
+    "slots", "extras", "facts", "bystander", "mutations", "question", "require", "forbid", "leaks", "survivors",
+    "aligned",
 }  # fmt: skip
 
 
@@ -53,6 +54,7 @@ class Template:
     question: Phrasings
     require: Phrasings
     forbid: Phrasings
+    leaks: tuple[Phrasings, ...]
     survivors: tuple[SurvivorForm, ...]
     aligned: bool
 
@@ -63,7 +65,7 @@ class Template:
 
     def phrasings(self) -> Iterator[str]:
         """Every text of the template, slots unfilled."""
-        for group in (*self.facts, *self.bystander, self.question):
+        for group in (*self.facts, *self.bystander, self.question, *self.leaks):
             yield from group
         for mutation in self.mutations:
             yield from (*mutation.query, *mutation.text)
@@ -83,6 +85,15 @@ class Language:
 
     def capacity(self, template: Template) -> int:
         """How many distinct cases the slots of a template can make; extras and phrasings do not count."""
+        return self._capacities[template.family, template.name]
+
+    @cached_property
+    def _capacities(self) -> dict[tuple[str, str], int]:
+        return {
+            (t.family, t.name): self._combinations(t) for family in self.templates.values() for t in family.values()
+        }
+
+    def _combinations(self, template: Template) -> int:
         total, used = 1, dict.fromkeys(self.pools, 0)
         for pool in template.slots.values():
             total *= self.pools[pool].size - used[pool]
@@ -97,8 +108,10 @@ class Language:
 
 def fold(text: str) -> str:
     """A text as both of its caseless forms, so that one search sees either."""
-    lower, casefold = text.lower(), text.casefold()
-    return lower if lower == casefold else f"{lower}\n{casefold}"
+    lower = text.lower()
+    if text.isascii() or lower == (casefold := text.casefold()):
+        return lower
+    return f"{lower}\n{casefold}"
 
 
 def slots_of(phrase: str) -> list[str]:
@@ -179,6 +192,7 @@ def _template(entry: Mapping[str, Any], family: str, name: str, pools: Mapping[s
             question=_phrasings(entry["question"], place),
             require=tuple(entry.get("require", ())),
             forbid=tuple(entry["forbid"]),
+            leaks=tuple(_phrasings(group, place) for group in entry["leaks"]),
             survivors=tuple(SurvivorForm(_phrasings(s["question"], place), s["require"]) for s in entry["survivors"]),
             aligned=entry.get("aligned", False),
         )
@@ -211,6 +225,15 @@ def _check(template: Template, pools: Mapping[str, Pool], place: str) -> None:
             raise UserError(f"{place}: unknown op '{mutation.op}' (known: {', '.join(OPERATIONS)})")
         if bool(mutation.text) != (mutation.op == "supersede"):
             raise UserError(f"{place}: a supersede has a text, a {mutation.op} must not")
+    if len(template.leaks) != len(template.forbid):
+        raise UserError(
+            f"{place}: leaks has {len(template.leaks)} lists of phrasings; "
+            f"it needs one for each string of forbid, of which there are {len(template.forbid)}"
+        )
+    for form, group in zip(template.forbid, template.leaks, strict=True):
+        for phrase in group:
+            if form not in phrase:
+                raise UserError(f"{place}: the leak query '{phrase}' must name '{form}'")
     lengths = {len(g) for g in (*template.facts, *(m.text for m in template.mutations if m.text))}
     if template.aligned and len(lengths) != 1:
         raise UserError(f"{place}: aligned, but its facts and texts have {sorted(lengths)} phrasings")
