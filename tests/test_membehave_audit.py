@@ -13,7 +13,7 @@ import pytest
 
 from forget_datasets.build import build_membehave
 from forget_datasets.membehave import generate_triplet
-from forget_datasets.membehave.audit import Audits, landing
+from forget_datasets.membehave.audit import Audits, against_text, landing
 from forget_datasets.rows import Item
 from forget_datasets.validate import Problem, validate
 
@@ -103,6 +103,105 @@ def test_a_bad_row_is_named(folder: Path, change: Change, column: str, message: 
     assert any(p.row == before[0]["item_id"] and p.column == column and message in p.message for p in found)
     assert {p.row for p in found} <= {before[0]["item_id"]}
     assert any(p.file == "manifest.json" and "content_hash is" in p.message for p in validate(folder).problems)
+
+
+def neighbor(row: dict[str, Any]) -> dict[str, Any]:
+    return next(n for n in row["neighbors"] if n["entity"] == ripple(row)["entity"])
+
+
+def both_aliases(*aliases: str) -> Change:
+    """The short forms of a shared entity and of the answer that it is."""
+
+    def change(row: dict[str, Any]) -> None:
+        neighbor(row)["aliases"] = list(aliases)
+        ripple(row)["aliases"] = list(aliases)
+
+    return change
+
+
+def name_alike(row: dict[str, Any]) -> None:
+    first, second = row["neighbors"][:2]
+    first["entity"] = second["entity"].rpartition(" ")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "message"),
+    [
+        (lambda row: neighbor(row).update(aliases=["the"]), "neighbors", "the alias 'the' is no part of"),
+        (lambda row: neighbor(row).update(aliases=[""]), "neighbors", "aliases is blank ('')"),
+        (both_aliases("the"), "neighbors", "the alias 'the' is no part of"),
+        (both_aliases("..."), "neighbors", "aliases is blank ('...')"),
+        (both_aliases("\u200b"), "probes", "aliases is blank"),
+        (lambda row: ripple(row).update(aliases=["the"]), "probes", "are not those of the neighbor"),
+        (lambda row: ripple(row).update(aliases=[""]), "probes", "aliases is blank ('')"),
+        (lambda row: ripple(row).update(question=""), "probes", "question is blank ('')"),
+        (lambda row: ripple(row).update(question=" ?"), "probes", "question is blank (' ?')"),
+        (lambda row: ripple(row).update(question="Which one?"), "probes", "does not name"),
+        (lambda row: row["probes"][0].update(question="What now?"), "probes", "does not name"),
+        (lambda row: row["probes"][0].update(aliases=["the"]), "probes", "the alias 'the' is neither part of"),
+        (lambda row: row["probes"][0].update(aliases=[" "]), "probes", "aliases is blank (' ')"),
+        (lambda row: row["probes"][0].update(expected_entities=[""]), "probes", "expected_entities is blank"),
+        (lambda row: ripple(row).update(expected="a"), "probes", "the answer 'a' of a ripple probe is not its entity"),
+        (lambda row: ripple(row).update(expected=None), "probes", "a ripple probe without expected"),
+        (lambda row: ripple(row).update(source_quote=None), "probes", "a ripple probe without source_quote"),
+        (lambda row: ripple(row).update(asked_through=" "), "probes", "asked_through is blank"),
+        (lambda row: ripple(row).update(speaker_id="somebody"), "probes", "is not the user"),
+        (lambda row: ripple(row).update(listener_id=""), "probes", "listener_id is blank"),
+        (lambda row: row.update(forget_request=" "), "forget_request", "forget_request is blank"),
+        (lambda row: row.update(target=""), "target", "target is blank"),
+        (lambda row: row.update(target=row["target"] + " "), "target", "target has spaces around it"),
+        (lambda row: row["neighbors"][0].update(kind=""), "neighbors", "kind is blank"),
+        (lambda row: row["neighbors"][0].update(entity=""), "neighbors", "entity is blank"),
+        (lambda row: neighbor(row).update(shared_with=[""]), "neighbors", "shared_with is blank"),
+        (lambda row: row["neighbors"].append(row["neighbors"][0]), "neighbors", "stands twice"),
+        (name_alike, "neighbors", "so that neither can be told from the other"),
+        (lambda row: row["evidence"][0].update(quote=""), "evidence", "quote is blank"),
+        (lambda row: row["evidence"][0].update(listener_id=""), "evidence", "listener_id is blank"),
+        (lambda row: row["sessions"][0].update(session_id=""), "sessions", "session_id is blank"),
+        (lambda row: row["sessions"][0]["messages"][0].update(content="\u200b\n"), "sessions", "an empty message"),
+    ],
+)
+def test_a_text_that_is_blank_or_matches_anything_is_named(
+    original: Path, change: Change, column: str, message: str
+) -> None:
+    """From the row alone, as whoever reads the dataset checks it too."""
+    row = pq.read_table(original / LOW).to_pylist()[0]
+    assert Audits()("default").add(copy.deepcopy(row)) == []
+    change(row)
+    found = Audits()("default").add(row)
+    assert [what for where, what in found if where == column and message in what], found
+
+
+def test_an_everyday_word_is_no_short_form(original: Path) -> None:
+    """Part of the name though it is, the user says it all the time."""
+    row = pq.read_table(original / LOW).to_pylist()[0]
+    name, new = ripple(row)["entity"], "House of the Rising"
+    row = json.loads(json.dumps(row, ensure_ascii=False).replace(name, new))
+    both_aliases("the")(row)
+    found = [what for column, what in Audits()("default").add(row) if column == "neighbors"]
+    assert any(what.startswith(f"the alias 'the' of {new} is a word of every day: said ") for what in found)
+    both_aliases("Rising")(row)
+    assert not [what for column, what in Audits()("default").add(row) if column == "neighbors"]
+
+
+def test_a_quote_about_somebody_else_that_names_the_target_is_named() -> None:
+    row = copy.deepcopy(ITEM)
+    text = "Tomasz Baran has been in the Harbor Book Club for years."
+    more = f"{text} Maya says hello."
+    row = json.loads(json.dumps(row, ensure_ascii=False).replace(text, more))
+    found = list(against_text(Item.from_row(row)))
+    assert found == [
+        ("evidence", "the quote for Tomasz Baran and Harbor Book Club names the target, of whom it is no evidence")
+    ]
+
+
+def test_a_confirm_question_states_the_value_and_expects_a_yes(original: Path) -> None:
+    row = pq.read_table(original / EXTENDED).to_pylist()[0]
+    confirm = next(p for p in row["probes"] if p["family"] == "confirm")
+    confirm.update(question=f"How is {row['target']}?", expected="maybe", aliases=["e"])
+    found = [what for column, what in Audits()("extended").add(row) if column == "probes"]
+    assert f"the confirm question 'How is {row['target']}?' does not state {confirm['entity']}" in found
+    assert sum("is no way of saying yes" in what for what in found) == 2
 
 
 def test_a_fresh_build_is_valid(folder: Path) -> None:

@@ -114,7 +114,8 @@ def test_one_ingest_serves_the_items_of_a_triplet() -> None:
     first, second = replay(ITEM), replay(OTHER)
     alone = Replay(Bridge(Store()))(OTHER)
     assert memory.fills == 1
-    assert (first["shared_ingest"], second["shared_ingest"]) == (False, True)
+    assert ("ingest" in first["seconds"], "restore" in second["seconds"]) == (True, True)
+    assert "ingest" not in second["seconds"]
     assert (second["before"], second["after"]) == (alone["before"], alone["after"])
 
 
@@ -133,8 +134,50 @@ def test_a_memory_that_cannot_restore_is_filled_for_every_item() -> None:
 
     memory = Forward()
     replay = Replay(Bridge(memory))
-    assert [replay(item)["shared_ingest"] for item in (ITEM, OTHER)] == [False, False]
+    assert ["ingest" in replay(item)["seconds"] for item in (ITEM, OTHER)] == [True, True]
     assert memory.fills == 2
+
+
+@pytest.mark.parametrize("lacking", ["snapshot", "restore"])
+def test_a_method_that_is_not_implemented_is_as_good_as_missing(lacking: str) -> None:
+    def declines(self: Store, *_: object) -> None:
+        raise NotImplementedError
+
+    memory = type("Declining", (Store,), {lacking: declines})()
+    replay = Replay(Bridge(memory))
+    assert [replay(item)["status"] for item in (ITEM, OTHER, ITEM)] == ["ok"] * 3
+    assert memory.fills == 3
+
+
+def test_filling_at_once_that_is_not_implemented_is_done_one_by_one() -> None:
+    class Slow(Store):
+        def inscribe_many(self, texts: Sequence[str]) -> list[int]:
+            if len(texts) > 1:
+                raise NotImplementedError
+            return super().inscribe_many(texts)
+
+    assert Replay(Bridge(Slow()))(ITEM)["before"] == Replay(Bridge(Store()))(ITEM)["before"]
+
+
+def test_a_snapshot_that_breaks_is_an_error_of_the_system() -> None:
+    class Broken(Store):
+        def snapshot(self) -> Any:
+            raise OSError("no space left")
+
+    transcript = Replay(Bridge(Broken()))(ITEM)
+    assert (transcript["status"], transcript["error"]["during"]) == ("error", "snapshot")
+
+
+def test_an_item_has_the_same_transcript_wherever_a_run_begins() -> None:
+    """Times apart, whether its history was told anew or put back."""
+
+    def untimed(transcript: dict[str, Any]) -> dict[str, Any]:
+        del transcript["seconds"], transcript["operations"]["forget"]["seconds"]
+        return transcript
+
+    replay = Replay(Bridge(Store()))
+    replay(ITEM)
+    assert untimed(replay(OTHER)) == untimed(Replay(Bridge(Store()))(OTHER))
 
 
 def test_a_memory_that_cannot_forget_ends_the_item_as_not_applicable() -> None:
@@ -145,6 +188,50 @@ def test_a_memory_that_cannot_forget_ends_the_item_as_not_applicable() -> None:
     assert (transcript["status"], transcript["after"], transcript["error"]) == ("n/a", None, None)
     assert transcript["operations"]["forget"]["status"] == "n/a"
     assert len(transcript["before"]) == len(ITEM.probes)
+
+
+class Declining(Store):
+    """Says of both deletions that it has none."""
+
+    def purge(self, query: str) -> int:
+        raise NotImplementedError
+
+    release = purge
+
+
+@pytest.mark.parametrize("request_text", ["Forget Maya Okonkwo.", "Forget Nobody Known.", "forget somebody"])
+def test_whether_a_system_can_forget_does_not_depend_on_what_it_recalls(request_text: str) -> None:
+    assert Replay(Bridge(Declining()))(replace(ITEM, forget_request=request_text))["status"] == "n/a"
+    assert Replay(Bridge(Store()))(replace(ITEM, forget_request=request_text))["status"] == "ok"
+
+
+def test_the_history_is_told_to_a_memory_that_is_empty() -> None:
+    """A memory that was asked what it can do, and keeps a note of it, is emptied once more."""
+    calls: list[str] = []
+
+    class Noted(Store):
+        def reset(self) -> None:
+            calls.append("reset")
+            super().reset()
+
+        def purge(self, query: str) -> int:
+            calls.append("purge")
+            return super().purge(query)
+
+        def inscribe_many(self, texts: Sequence[str]) -> list[int]:
+            calls.append("inscribe")
+            return super().inscribe_many(texts)
+
+    assistant = Bridge(Noted())
+    calls.clear()
+    for _ in range(2):
+        assistant.ingest(ITEM.sessions)
+    assert calls == ["reset", "purge", "reset", "inscribe", "reset", "inscribe"]
+
+
+def test_a_bridge_forgets_nobody_before_it_was_told_anything() -> None:
+    with pytest.raises(RuntimeError, match="must be ingested"):
+        Bridge(Store()).forget("Forget Maya Okonkwo.")
 
 
 def test_an_item_that_breaks_costs_nobody_else() -> None:
@@ -159,7 +246,7 @@ def test_an_item_that_breaks_costs_nobody_else() -> None:
     assert (broken["status"], broken["error"]["kind"], broken["error"]["during"]) == ("error", "SystemExit", "forget")
     assert broken["before"] is not None
     assert broken["after"] is None
-    assert (well["status"], well["shared_ingest"]) == ("ok", False)
+    assert (well["status"], "ingest" in well["seconds"]) == ("ok", True)
 
 
 class Answering:

@@ -2,10 +2,8 @@
 
 import inspect
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import forget_datasets.build
 from forget_datasets import schema
 from forget_datasets.build import Refused, build_membehave
 from forget_datasets.cli import build as build_commands
-from forget_datasets.cli import main
 from forget_datasets.errors import UserError
 from forget_datasets.membehave import Triplet, generate
 from forget_datasets.rows import LEVELS, content_hash
@@ -28,13 +25,15 @@ from forget_eval.data import open_dataset
 
 Built = tuple[Path, dict[str, Any]]
 Rows = list[dict[str, Any]]
-TRIPLETS, SEED = 3, 7
+Tree = Callable[[Path], dict[str, bytes]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., tuple[int, str, str]]
+TRIPLETS, SEED = 3, 7  # of the shared build
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    out = tmp_path_factory.mktemp("builds") / "membehave"
-    return out, build_membehave(out, TRIPLETS, seed=SEED)
+@pytest.fixture
+def built(membehave_built: Built) -> Built:
+    return membehave_built
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +45,7 @@ def rows_of(folder: Path, config: str, level: str) -> Rows:
     return [row for shard in find(folder)[config, level] for row in read_rows(shard.path, schema.MEMBEHAVE)]
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_the_folder_holds_two_configs_of_three_levels(built: Built) -> None:
+def test_the_folder_holds_two_configs_of_three_levels(built: Built, tree: Tree) -> None:
     out, manifest = built
     assert sorted(tree(out)) == [
         "README.md",
@@ -201,18 +196,11 @@ print(json.dumps(found))
 """
 
 
-def test_load_dataset_reads_the_levels_and_triplets_join(built: Built, tmp_path: Path) -> None:
+def test_load_dataset_reads_the_levels_and_triplets_join(
+    built: Built, load_offline: Callable[[str, Path], dict[str, Any]]
+) -> None:
     out, manifest = built
-    environment = os.environ | {
-        "HF_HUB_OFFLINE": "1",
-        "HF_DATASETS_CACHE": str(tmp_path),
-        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(out)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = load_offline(LOAD, out)
     for config, figures in manifest["configs"].items():
         for level in LEVELS:
             for streaming in (False, True):
@@ -230,13 +218,15 @@ def test_the_evaluation_opens_what_was_built(built: Built) -> None:
         assert (found.n, found.content_hash) == (9, manifest["configs"][config]["content_hash"])
 
 
-def test_another_process_writes_the_same_bytes(built: Built, tmp_path: Path) -> None:
+def test_another_process_writes_the_same_bytes(
+    built: Built, tree: Tree, in_another_process: Run, tmp_path: Path
+) -> None:
     code = (
         "import sys; from pathlib import Path; from forget_datasets.build import build_membehave; "
         "build_membehave(Path(sys.argv[1]), 3, seed=7)"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "99", "TZ": "Asia/Tokyo"}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "again")], env=environment, check=True)
+    done = in_another_process(code, tmp_path / "again", PYTHONHASHSEED="99", TZ="Asia/Tokyo")
+    assert done.returncode == 0, done.stderr
     assert tree(tmp_path / "again") == tree(built[0])
 
 
@@ -298,17 +288,10 @@ def test_noise_is_stated_and_valid(tmp_path: Path) -> None:
     assert any("is evidence of nobody there" in p.message for p in found)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return int(end.value.code or 0), out, err
-
-
-def test_the_command_builds_and_validates(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_builds_and_validates(command: Command, tmp_path: Path) -> None:
     out = tmp_path / "mb"
     shape = ("--triplets", 1, "--seed", 7, "--same-message", 0.5, "--sessions-per-user", 90, "--gated")
-    code, stdout, stderr = run(capsys, "build", "membehave", "--out", out, *shape)
+    code, stdout, stderr = command("build", "membehave", "--out", out, *shape)
     assert (code, stderr) == (0, "")
     assert stdout == (
         f"{out}: built, 6 rows in 2 configs (default, extended). "
@@ -319,11 +302,11 @@ def test_the_command_builds_and_validates(capsys: pytest.CaptureFixture[str], tm
         "triplets": 1, "triplets_per_user": 1, "sessions_per_user": 90, "same_message": 0.5, "noise": 0.0,
         "seed": 7, "gated": True,
     }  # fmt: skip
-    assert run(capsys, "validate", out) == (0, f"{out}: membehave, 6 rows in 2 configs: valid\n", "")
+    assert command("validate", out) == (0, f"{out}: membehave, 6 rows in 2 configs: valid\n", "")
 
 
-def test_the_command_says_what_is_out_of_bounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, stdout, stderr = run(capsys, "build", "membehave", "--out", tmp_path / "mb", "--noise", "2")
+def test_the_command_says_what_is_out_of_bounds(command: Command, tmp_path: Path) -> None:
+    code, stdout, stderr = command("build", "membehave", "--out", tmp_path / "mb", "--noise", "2")
     assert (code, stdout) == (2, "")
     assert stderr == "forget-datasets: noise is 2.0: give a share from 0 to 1.\n"
 
@@ -336,16 +319,3 @@ def test_the_options_default_as_the_function_does() -> None:
     assert {name: given[name] for name in set(given) - {"out"}} == {
         name: function[name].default for name in set(given) - {"out"}
     }
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from forget_datasets.cli import main\n"
-        "try: main(['build', 'membehave', '--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'datasets', 'pyarrow', 'pandas', 'numpy', 'jinja2', 'rich', 'huggingface_hub'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "--triplets-per-user" in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"

@@ -9,22 +9,22 @@ import pytest
 from huggingface_hub import DatasetCard
 
 from forget_datasets import card, schema
-from forget_datasets.build import build_membehave
 from forget_datasets.rows import LEVELS
 
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    out = tmp_path_factory.mktemp("builds") / "membehave"
-    return out, build_membehave(out, 2)
+Built = tuple[Path, dict[str, Any]]
 
 
 @pytest.fixture
-def text(built: tuple[Path, dict[str, Any]]) -> str:
+def built(membehave_built: Built) -> Built:
+    return membehave_built
+
+
+@pytest.fixture
+def text(built: Built) -> str:
     return (built[0] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_yaml_describes_the_folder(built: tuple[Path, dict[str, Any]]) -> None:
+def test_the_yaml_describes_the_folder(built: Built) -> None:
     data = DatasetCard.load(built[0] / "README.md").data
     assert (data.language, data.license, data.pretty_name) == (["en"], "mit", "MemBehave: Forgetting")
     assert data["configs"] == [
@@ -36,17 +36,17 @@ def test_the_yaml_describes_the_folder(built: tuple[Path, dict[str, Any]]) -> No
         {"config_name": "extended", "data_files": [{"split": s, "path": f"data/extended/{s}-*"} for s in LEVELS]},
     ]
     for info in data["dataset_info"]:
-        assert [(split["name"], split["num_examples"]) for split in info["splits"]] == [(s, 2) for s in LEVELS]
+        assert [(split["name"], split["num_examples"]) for split in info["splits"]] == [(s, 3) for s in LEVELS]
         assert [feature["name"] for feature in info["features"]] == schema.MEMBEHAVE.names
 
 
 def test_counts_read_back(text: str) -> None:
-    assert card.counts(text) == {name: dict.fromkeys(LEVELS, 2) for name in ("default", "extended")}
+    assert card.counts(text) == {name: dict.fromkeys(LEVELS, 3) for name in ("default", "extended")}
 
 
-def test_the_level_table_is_the_manifests(built: tuple[Path, dict[str, Any]], text: str) -> None:
+def test_the_level_table_is_the_manifests(built: Built, text: str) -> None:
     for name, level in built[1]["configs"]["default"]["levels"].items():
-        assert f"| `{name}` | 2 | {level['mean_shared']:.2f} | {level['degree']['smallest']}" in text
+        assert f"| `{name}` | 3 | {level['mean_shared']:.2f} | {level['degree']['smallest']}" in text
         assert f"| {level['ripple_probes']} | {level['same_message']} | 20.0 |" in text
 
 
@@ -66,7 +66,7 @@ def test_the_controls_are_in_the_card(text: str) -> None:
     assert "| `selective_forgetting` | – | 0.00 | 0.00 |" in text
 
 
-def test_screening_is_in_the_card(built: tuple[Path, dict[str, Any]]) -> None:
+def test_screening_is_in_the_card(built: Built) -> None:
     manifest = copy.deepcopy(built[1])
     manifest["generation"]["screening"]["low"] = {
         "written": 1234, "rephrased": 5, "dropped": {"guessable": 3, "two right answers": 4},
@@ -82,11 +82,11 @@ def test_screening_is_in_the_card(built: tuple[Path, dict[str, Any]]) -> None:
 def test_limits_say_where_the_data_differs(text: str) -> None:
     assert "**Every item has a ripple probe.**" in text
     assert "**A clean graph.**" in text
-    for name, value in {"seed": "seed 42", "noise": "noise 0.0"}.items():
+    for name, value in {"seed": "seed 7", "noise": "noise 0.0"}.items():
         assert value in text, name
 
 
-def test_a_noisy_build_says_so(built: tuple[Path, dict[str, Any]]) -> None:
+def test_a_noisy_build_says_so(built: Built) -> None:
     manifest = copy.deepcopy(built[1])
     manifest["parameters"]["noise"] = 0.3
     text = card.render(manifest)
@@ -95,7 +95,7 @@ def test_a_noisy_build_says_so(built: tuple[Path, dict[str, Any]]) -> None:
     assert "there is a message that states it" not in text
 
 
-def test_access_is_asked_for_if_wanted(built: tuple[Path, dict[str, Any]], text: str) -> None:
+def test_access_is_asked_for_if_wanted(built: Built, text: str) -> None:
     assert "extra_gated" not in text
     manifest = copy.deepcopy(built[1])
     manifest["parameters"]["gated"] = True
@@ -123,7 +123,7 @@ def test_tables_are_whole(text: str) -> None:
     assert "\n\n\n" not in text
 
 
-def test_what_the_manifest_lacks_is_an_error(built: tuple[Path, dict[str, Any]]) -> None:
+def test_what_the_manifest_lacks_is_an_error(built: Built) -> None:
     for path in (("generation", "histories", "fact_share"), ("configs", "default", "levels"), ("parameters", "noise")):
         manifest = copy.deepcopy(built[1])
         holder = manifest

@@ -102,6 +102,8 @@ def test_messages_are_single_lines_without_open_slots(items: list[Item]) -> None
             assert "{" not in message
             assert not message.startswith("~")
             assert "  " not in message
+            assert not message.startswith("<")
+            assert '?".' not in message
 
 
 def test_nobody_else_of_a_user_has_a_name_or_relation_of_a_target() -> None:
@@ -319,4 +321,5 @@ def test_triplets_are_checked(built: list[Triplet]) -> None:
     assert "user: differs" in "\n".join(check_triplet([low, med, built[1].default[2]]))
     assert "sessions: differ" in "\n".join(check_triplet([low, med, replace(high, sessions=high.sessions[:-1])]))
     assert "degree:" in "\n".join(check_triplet([low, med, replace(high, degree=20)]))
+    assert "triplet_id: differs" in "\n".join(check_triplet([low, med, replace(high, triplet_id="user-0001#9")]))
     assert "same person twice" in "\n".join(check_triplet([low, med, replace(high, target=low.target)]))

@@ -3,7 +3,7 @@
 import pytest
 
 from forget_datasets.membehave import Parameters, screening
-from forget_datasets.membehave.gold import Edge
+from forget_datasets.membehave.gold import SHARED, Edge, shared_sizes
 from forget_datasets.membehave.kinds import Entity
 from forget_datasets.membehave.recorded import Recorded, entangle, level_of, record
 from forget_datasets.membehave.screening import fault, guess
@@ -79,6 +79,17 @@ def test_what_many_people_share_is_guessable(world: World, club: Entity) -> None
 )
 def test_levels_count_shared_entities(shared: int, level: str) -> None:
     assert level_of(shared) == level
+
+
+@pytest.mark.parametrize("seed", [42, 7])
+def test_the_sizes_of_triplets_go_round_so_that_the_means_hold(seed: int) -> None:
+    """60 is a multiple of the lengths of all three lists; each size is known from its index alone."""
+    drawn = [shared_sizes(index, seed) for index in range(60)]
+    for level, mean in (("low", 1.4), ("med", 3.6), ("high", 103 / 12)):
+        assert sum(sizes[level] for sizes in drawn) / 60 == pytest.approx(mean)
+        size = len(SHARED[level])
+        assert sorted(sizes[level] for sizes in drawn[:size]) == sorted(SHARED[level])
+    assert shared_sizes(41, seed) == drawn[41]
 
 
 def test_without_noise_the_recorded_graph_is_the_gold_graph() -> None:

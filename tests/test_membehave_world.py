@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from forget_datasets.membehave import kinds, topics, wording
 from forget_datasets.membehave.metrics import DENIALS, YES, mentions, normalise
+from forget_datasets.membehave.wording import Entry, Occasion
 from forget_datasets.membehave.world import MEMBERS, World, make_world
 
 FILES = [
@@ -103,7 +105,7 @@ def test_every_phrase_is_one_line(file: str) -> None:
 
 @pytest.mark.parametrize("file", [f for f in SPOKEN if f not in ("questions.toml", "requests.toml")])
 def test_no_message_can_open_like_the_answer_to_a_yes_or_no_question(file: str) -> None:
-    opens = re.compile("(~\\d*)?(" + "|".join([*YES, "no"]) + r")\b")
+    opens = re.compile("(<[^<>]*> )?(~\\d*)?(" + "|".join([*YES, "no"]) + r")\b")
     assert not [text for text in texts(wording.load(file)) if opens.match(normalise(text))]
 
 
@@ -121,8 +123,86 @@ def test_a_fact_names_its_person_and_its_entity_in_full(kind: kinds.Kind) -> Non
 def test_replies_name_the_person_as_often_whatever_was_drawn(kind: kinds.Kind) -> None:
     for entry in (*kind.asks, *kind.prompts, *kind.restates, *kind.clauses):
         assert re.search(r"\{[Ff]irst\}", entry.reply or entry.text), entry
-    assert not [e for e in kind.acks if re.search(r"\{([Nn]ame|[Ff]irst|entity)\}", e.text)]
+    for entry in (*kind.asides, *kind.answers):
+        assert entry.reply, entry
+        assert not re.search(r"\{([Nn]ame|[Ff]irst|entity|alias)\}", entry.reply), entry
     assert not [e for e in kind.echoes if re.search(r"\{([Nn]ame|[Ff]irst|entity)\}", e.text + e.reply)]
+
+
+def lists() -> dict[str, tuple[Entry, ...]]:
+    """Every list of phrases from which a message or a reply is drawn by the occasion."""
+    found = {}
+    for kind in kinds.every().values():
+        for section in ("asides", "asks", "prompts", "answers", "both", "echoes", "restates", "clauses"):
+            found[f"{kind.name}:{section}"] = getattr(kind, section)
+    for file in ("asides", "hooks", "mentions", "openings"):
+        found |= {
+            f"{file}:{section}": wording.section(f"{file}.toml", section) for section in wording.load(f"{file}.toml")
+        }
+    return {name: entries for name, entries in found.items() if entries}
+
+
+@pytest.mark.parametrize("name", lists())
+def test_there_is_always_something_that_fits(name: str) -> None:
+    """Whatever the month, the weekday and the hour, and for a user without any traits."""
+    first = datetime(2024, 1, 1)
+    moments = [first + timedelta(days=5 * day, hours=hour) for day in range(73) for hour in range(24)]
+    assert all(any(e.suits(Occasion(moment, frozenset())) for e in lists()[name]) for moment in moments)
+
+
+@pytest.mark.parametrize(
+    ("words", "hours"), [("this morning", range(10, 24)), ("tonight", range(7, 24)), ("last night", range(5, 18))]
+)
+def test_what_is_said_of_a_part_of_the_day_fits_the_hour(words: str, hours: range) -> None:
+    said = [e for name, entries in lists().items() if not name.startswith("openings") for e in entries]
+    for entry in said:
+        if words in entry.text:
+            assert entry.fit.hours, entry
+            assert entry.fit.hours <= set(hours), entry
+
+
+def test_a_message_brings_no_opener_of_its_own() -> None:
+    """Greetings and words for a change of topic stand before it, one at most."""
+    openers = [e.text for name, entries in lists().items() if name.startswith("openings") for e in entries]
+    opening = {normalise(o).rstrip(".,:!?") for o in openers} - {"you'll want to hear how it went"}
+    own = re.compile(
+        r"(random|quick|different|another|unrelated|next|also|oh|okay|anyway|so|by the way)\b[^.?!]{0,20}[,:]"
+    )
+    first_turns = [turn.text for script in topics.every() for turn in script.parts[0][:1]]
+    later = [turn.text for script in topics.every() for part in script.parts[1:] for turn in part[:1]]
+    asks = [
+        e.text for name, entries in lists().items() if name.endswith((":asks", ":recalls", ":echoes")) for e in entries
+    ]
+    for text in (*first_turns, *later, *asks):
+        plain = normalise(text)
+        assert not own.match(plain), text
+        assert not [o for o in opening if re.match(re.escape(o) + r"[.,:!?]", plain)], text
+
+
+def test_what_leads_to_a_question_is_kept_for_questions() -> None:
+    for name in ("openings:turns", "asides:bridges"):
+        for entry in lists()[name]:
+            assert ("question" in entry.text or "ask" in entry.text) <= ("asking" in entry.fit.traits), entry
+    assert sum("thanks" in e.fit.traits for e in lists()["openings:turns"]) >= 15
+
+
+def test_traits_that_phrases_ask_for_are_traits_of_somebody() -> None:
+    known = {tag for t in wording.load("persona.toml")["traits"] for o in t["options"] for tag in o.get("tags", [])}
+    wanted = {trait for entries in lists().values() for e in entries for trait in e.fit.traits}
+    wanted |= {trait for script in topics.every() for trait in script.fit.traits}
+    wanted |= {need for r in wording.load("relations.toml")["relations"] for need in r.get("needs", [])}
+    assert wanted - {"asking", "thanks"} <= known
+
+
+def test_nobody_without_work_is_asked_about_a_raise_and_no_vegetarian_about_meat() -> None:
+    needs = {script.id.partition(":")[2]: script.fit.traits for script in topics.every()}
+    assert {"employed"} <= needs["raise"] & needs["tax-return"] & needs["quit"]
+    meat = re.compile(r"\b(chicken|steak|mince|chorizo|bacon|ham|beef)\b")
+    for script in topics.every():
+        if not {"omnivore", "vegetarian"} & script.fit.traits:
+            rows = " ".join(value for row in script.rows for value in row.values())
+            text = " ".join(turn.text for part in script.parts for turn in part)
+            assert not meat.search(f"{text} {rows}"), script.id
 
 
 def test_there_is_enough_to_say() -> None:

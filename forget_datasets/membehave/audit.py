@@ -224,14 +224,18 @@ def landing(control: str, item: Item) -> dict[str, float | None]:
 def against_text(item: Item) -> Iterator[Found]:
     """Where the graph of an item and what its user tells part: column and problem. Holds without noise alone.
 
-    A message that states an edge names the person and holds the entity's full name, and no other message holds that.
+    A message that states an edge names the person and holds the entity's full name, and no other message holds that;
+    one that is no evidence of the target does not name the target.
     """
     told = [(s.session_id, i, m.content) for s in item.sessions for i, m in enumerate(s.messages) if m.role == "user"]
     places = {(e.entity, e.session_id, e.message_index) for e in item.evidence}
+    own = {(e.session_id, e.message_index) for e in item.evidence if e.person == item.target}
     for e in item.evidence:
         names = target_names(item) if e.person == item.target else [e.person, e.person.partition(" ")[0]]
         if not mentions(e.quote, names):
             yield "evidence", f"the quote for {e.entity} does not name {e.person}"
+        if (e.session_id, e.message_index) not in own and mentions(e.quote, target_names(item)):
+            yield "evidence", f"the quote for {e.person} and {e.entity} names the target, of whom it is no evidence"
     for neighbor in item.neighbors:
         for session, index, text in told:
             if neighbor.entity in text and (neighbor.entity, session, index) not in places:

@@ -1,20 +1,18 @@
 """The gold graph told: planned conversations become messages, and each stated edge knows its message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
 from forget_datasets.membehave import kinds, naming, wording
 from forget_datasets.membehave.gold import Acquaintance, Edge, Gold
+from forget_datasets.membehave.kinds import Entity
 from forget_datasets.membehave.naming import entity_slots, merged, person_slots
 from forget_datasets.membehave.persona import Persona
 from forget_datasets.membehave.plan import Event, Slot
 from forget_datasets.membehave.topics import Repertoire, Talk
-from forget_datasets.membehave.wording import Decks, Entry
+from forget_datasets.membehave.wording import Decks, Entry, Occasion
 from forget_datasets.membehave.world import World
 from forget_datasets.seeding import Stream
-
-_PARTS = ((5, "night"), (11, "morning"), (14, "midday"), (18, "afternoon"), (22, "evening"), (24, "night"))
 
 
 @dataclass(slots=True)
@@ -28,12 +26,22 @@ class Exchange:
     edges: tuple[Edge, ...] = ()
     about_people: bool = False
     ordinary: bool = False  # of a script: may carry an aside
-    prefixed: bool = False  # opens with an aside
+    opened: bool = False  # has its opener: a greeting, words for a change of topic, or those that go with an aside
 
     @classmethod
     def of(cls, entry: Entry, text: str, reply: str) -> "Exchange":
         """The exchange that one entry made."""
         return cls(text, reply, [entry.id], [entry.id] if reply else [])
+
+    @property
+    def asks(self) -> bool:
+        """Whether the user asks something."""
+        return "?" in self.text
+
+    def open(self, entry: Entry, text: str) -> None:
+        """The message becomes `text`, with the words of an opener in it."""
+        self.text, self.opened = text, True
+        self.entries.insert(0, entry.id)
 
     def add_reply(self, entry: Entry, text: str) -> None:
         """The assistant goes on."""
@@ -69,6 +77,7 @@ class Teller:
     _repertoire: Repertoire = field(init=False)
     _proper: frozenset[str] = field(init=False)
     _told: dict[str, list[Edge]] = field(init=False, default_factory=dict)
+    _now: Occasion = field(init=False)
 
     def __post_init__(self) -> None:
         self.stream = Stream(*self.address, "dialogue")
@@ -79,16 +88,15 @@ class Teller:
 
     def tell(self, slot: Slot) -> list[Exchange]:
         """The exchanges of a planned conversation."""
-        scripts = self._ordinary(slot.length - slot.extra, slot.start.date())
+        self._now = Occasion(slot.start, self.persona.tags)
+        scripts = self._ordinary(slot.length - slot.extra)
         alone = [self._alone(e) for e in slot.events if e.mode in ("ask", "recall", "pair", "echo")]
         segments = self._ordered(scripts, alone)
-        for event in slot.events:
-            if event.mode == "hook":
-                self._hook(event, segments)
-        for event in slot.events:
-            if event.mode == "aside":
-                self._aside(event, segments)
-        self._connect(slot, segments)
+        for mode, tell in (("aside", self._aside), ("hook", self._hook)):  # what a hook asks ends the reply
+            for event in slot.events:
+                if event.mode == mode:
+                    tell(event, segments)
+        self._connect(segments)
         self._remember(slot.events)
         exchanges = [exchange for segment in segments for exchange in segment.exchanges]
         for exchange in exchanges:
@@ -97,11 +105,11 @@ class Teller:
 
     # Ordinary talk
 
-    def _ordinary(self, exchanges: int, day: date) -> list[Segment]:
+    def _ordinary(self, exchanges: int) -> list[Segment]:
         """Scripts of so many exchanges; more than two make at least two topics."""
         found: list[Segment] = []
         while exchanges:
-            talk = self._repertoire.play(exchanges if found or exchanges < 3 else exchanges - 1, day)
+            talk = self._repertoire.play(exchanges if found or exchanges < 3 else exchanges - 1, self._now)
             found.append(self._script(talk))
             exchanges -= len(talk.turns)
         return found
@@ -127,7 +135,7 @@ class Teller:
         recalled = self._told.get(who.person.name, []) if event.mode == "recall" else []
         recalled = [edge for edge in recalled if kinds.every()[edge.entity.kind].clauses]
         if event.edges:
-            entry = self._of_kind(event.edges[0], "asks")
+            entry = self._of_kind(event.edges[0].entity, "asks")
         elif recalled:
             entry = self._of_mentions("recalls")
         else:
@@ -136,7 +144,7 @@ class Teller:
         exchange = Exchange.of(entry, self._fill(entry.text, slots), "")
         if recalled:
             edge = self.stream.choice(recalled)
-            clause = self._of_kind(edge, "clauses")
+            clause = self._of_kind(edge.entity, "clauses")
             slots["clause"] = self._fill(clause.text, merged(slots, entity_slots(edge.entity)))
             exchange.reply_entries.append(clause.id)
         exchange.add_reply(entry, self._fill(entry.reply, slots))
@@ -146,16 +154,16 @@ class Teller:
         """A plain mention, to which the assistant asks about the person, and the user's answer states the edge."""
         edge = event.edges[0]
         mention = self._ask(Event("ask", event.people))
-        prompt = self._of_kind(edge, "prompts")
+        prompt = self._of_kind(edge.entity, "prompts")
         mention.add_reply(prompt, self._fill(prompt.text, self._slots(event, prompt)))
-        entry = self._of_kind(edge, "answers")
+        entry = self._of_kind(edge.entity, "answers")
         answer = Exchange.of(entry, self._fill(entry.text, self._slots(event, entry)), "")
-        self._take_note(answer, event, always=True)
+        self._take_note(answer, event, entry, always=True)
         return [mention, _about(answer, event.edges)]
 
     def _echo(self, event: Event) -> Exchange:
         assert event.entity is not None
-        entry = self._decks.draw(f"{event.entity.kind}:echoes", kinds.every()[event.entity.kind].echoes)
+        entry = self._of_kind(event.entity, "echoes")
         slots = entity_slots(event.entity)
         return Exchange.of(entry, self._fill(entry.text, slots), self._fill(entry.reply, slots))
 
@@ -171,9 +179,9 @@ class Teller:
         before.add_reply(hook, hook.text)
         entry = self._telling(event)
         text = self._fill(entry.text, self._slots(event, entry))
-        exchange = Exchange.of(entry, wording.follow(lead.text, text, self._proper), "")
-        exchange.entries.append(lead.id)
-        self._take_note(exchange, event, always=True)
+        exchange = Exchange.of(entry, text, "")
+        exchange.open(lead, wording.follow(lead.text, text, self._proper))
+        self._take_note(exchange, event, entry, always=True)
         segments.insert(place, Segment([_about(exchange, event.edges)], event))
 
     def _aside(self, event: Event, segments: list[Segment]) -> None:
@@ -184,38 +192,37 @@ class Teller:
         told = self._fill(entry.text, self._slots(event, entry))
         starts = any(exchange is s.exchanges[0] for s in segments)
         if starts and self.stream.chance(0.5):
-            bridge = self._of("asides", "bridges")
+            bridge = self._of("asides", "bridges", *(["asking"] if exchange.asks else []))
             told = wording.ended(wording.capital(told))
-            exchange.text = f"{told} {wording.follow(bridge.text, exchange.text, self._proper)}"
-            exchange.entries += [entry.id, bridge.id]
-            exchange.prefixed = True
+            exchange.open(bridge, f"{told} {wording.follow(bridge.text, exchange.text, self._proper)}")
         elif self.stream.chance(0.75):
             opener = self._of("asides", "openers")
-            exchange.text = f"{wording.ended(exchange.text)} {wording.follow(opener.text, told, self._proper)}"
-            exchange.entries += [entry.id, opener.id]
+            told = wording.follow(opener.text, told, self._proper)
+            exchange.open(opener, f"{wording.ended(exchange.text)} {told}")
         else:
             exchange.text = f"{wording.ended(exchange.text)} {wording.capital(told)}"
-            exchange.entries.append(entry.id)
-        self._take_note(exchange, event)
+        exchange.entries.append(entry.id)
+        self._take_note(exchange, event, entry)
         _about(exchange, event.edges)
 
     def _telling(self, event: Event) -> Entry:
         if not event.edges:
             return self._of_mentions("asides")
-        return self._of_kind(event.edges[0], "both" if len(event.edges) == 2 else "asides")
+        return self._of_kind(event.edges[0].entity, "both" if len(event.edges) == 2 else "asides")
 
-    def _take_note(self, exchange: Exchange, event: Event, always: bool = False) -> None:
-        """The assistant restates the fact where planned, else sometimes takes note of it; a joint one passes."""
-        if len(event.edges) != 1:
+    def _take_note(self, exchange: Exchange, event: Event, told: Entry, always: bool = False) -> None:
+        """The assistant says something to what was told, always or now and then, and restates it where planned."""
+        if len(event.edges) != 1 or not (event.restate or always or self.stream.chance(0.3)):
             return
-        if event.restate or always or self.stream.chance(0.3):
-            entry = self._of_kind(event.edges[0], "restates" if event.restate else "acks")
-            text = self._fill(entry.text, self._slots(event, entry))
-            if exchange.reply and not event.restate:
-                seam = self._of("asides", "seams")
-                exchange.reply_entries.append(seam.id)
-                text = wording.follow(seam.text, text, self._proper)
-            exchange.add_reply(entry, text)
+        text = self._fill(told.reply, self._slots(event, told))
+        if exchange.reply:
+            seam = self._of("asides", "seams")
+            exchange.reply_entries.append(seam.id)
+            text = wording.follow(seam.text, text, self._proper)
+        exchange.add_reply(told, text)
+        if event.restate:
+            entry = self._of_kind(event.edges[0].entity, "restates")
+            exchange.add_reply(entry, self._fill(entry.text, self._slots(event, entry)))
 
     # Order and seams
 
@@ -227,19 +234,20 @@ class Teller:
             segments.insert(first + self.stream.below(len(segments) + 1 - first), segment)
         return segments
 
-    def _connect(self, slot: Slot, segments: list[Segment]) -> None:
-        """A greeting by the time of day, and words for a change of topic."""
+    def _connect(self, segments: list[Segment]) -> None:
+        """A greeting by the time of day, and words for a change of topic, where the message has no opener yet."""
         for i, segment in enumerate(segments):
             first = segment.exchanges[0]
-            if i == 0 and self.stream.chance(0.6):
-                part = next(name for hour, name in _PARTS if slot.start.hour < hour)
-                self._lead(first, self._of("openings", part))
-            elif i and not segment.answers and not first.prefixed and self.stream.chance(0.6):
-                self._lead(first, self._of("openings", "updates" if segment.later else "turns"))
+            if not first.opened and self.stream.chance(0.6):
+                entry = self._turn(segment, segments[i - 1].exchanges[-1]) if i else self._of("openings", "greetings")
+                first.open(entry, wording.follow(entry.text, first.text, self._proper))
 
-    def _lead(self, exchange: Exchange, entry: Entry) -> None:
-        exchange.text = wording.follow(entry.text, exchange.text, self._proper)
-        exchange.entries.insert(0, entry.id)
+    def _turn(self, segment: Segment, before: Exchange) -> Entry:
+        """Words for a change of topic, with thanks only for the answer to a question."""
+        if segment.later:
+            return self._of("openings", "updates")
+        traits = ["asking"] if segment.exchanges[0].asks else []
+        return self._of("openings", "turns", *traits, *(["thanks"] if before.asks else []))
 
     def _remember(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -263,17 +271,21 @@ class Teller:
     def _fill(self, template: str, slots: Mapping[str, str]) -> str:
         return wording.fill(template, slots, self.stream)
 
-    def _of_kind(self, edge: Edge, section: str) -> Entry:
-        kind = edge.entity.kind
-        options: tuple[Entry, ...] = getattr(kinds.every()[kind], section)
-        return self._decks.draw(f"{kind}:{section}", options)
+    def _of_kind(self, entity: Entity, section: str) -> Entry:
+        options: tuple[Entry, ...] = getattr(kinds.every()[entity.kind], section)
+        return self._decks.draw(f"{entity.kind}:{section}", options, self._suits())
 
     def _of_mentions(self, section: str) -> Entry:
         return self._of("mentions", section)
 
-    def _of(self, file: str, section: str) -> Entry:
-        name = f"{file}.toml"
-        return self._decks.draw(f"{name}:{section}", wording.entries(name, section, wording.load(name)[section]))
+    def _of(self, file: str, section: str, *traits: str) -> Entry:
+        """The next entry that fits now; `traits` hold for this message beside those of the user."""
+        options = wording.section(f"{file}.toml", section)
+        return self._decks.draw(f"{file}:{section}", options, self._suits(*traits))
+
+    def _suits(self, *traits: str) -> Callable[[Entry], bool]:
+        occasion = self._now.also(*traits)
+        return lambda entry: entry.suits(occasion)
 
 
 def _about(exchange: Exchange, edges: tuple[Edge, ...]) -> Exchange:

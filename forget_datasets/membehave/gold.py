@@ -1,14 +1,13 @@
 """The gold graph of a user: whom the user knows, who is to be forgotten, and which edges will be told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from forget_datasets.membehave import wording
 from forget_datasets.membehave.kinds import Entity
-from forget_datasets.membehave.parameters import Parameters
 from forget_datasets.membehave.persona import Persona
-from forget_datasets.membehave.world import Person, World
+from forget_datasets.membehave.world import VERSION, Person, World
 from forget_datasets.rows import LEVELS
 from forget_datasets.seeding import Stream
 
@@ -17,7 +16,7 @@ KNOWN = 50
 
 DEGREES = (11, 12, 13)
 SHARED = {"low": (1, 1, 1, 2, 2), "med": (3, 3, 4, 4, 4), "high": (5, 6, 7, 8, 8, 9, 9, 9, 10, 10, 11, 11)}
-"""How many entities a target shares, drawn evenly from these lists: means 1.4, 3.6 and 8.6."""
+"""How many entities a target shares, each value of these lists in turn: means 1.4, 3.6 and 8.6."""
 
 _OTHERS = (1, 1, 1, 1, 1, 2)  # people told at a shared entity beside the target
 _BYSTANDER_EDGES = 24  # told edges that no target touches
@@ -83,9 +82,28 @@ class Gold:
         raise KeyError(person.name)
 
 
-def draw(world: World, persona: Persona, stream: Stream, parameters: Parameters) -> Gold | None:
-    """A gold graph, or None where the people drawn cannot carry the levels (draw anew, from another stream)."""
-    return _Drawing(world, persona, stream).complete(parameters)
+def shared_sizes(index: int, seed: int) -> dict[str, int]:
+    """How many entities the targets of a triplet share, by level.
+
+    Triplet after triplet goes through each list of `SHARED` in a seeded order, so that the means hold for any number.
+    """
+    found = {}
+    for level, sizes in SHARED.items():
+        round_, place = divmod(index, len(sizes))
+        order = Stream("membehave", VERSION, seed, "shared", level, round_).sample(sizes, len(sizes))
+        found[level] = order[place]
+    return found
+
+
+def draw(
+    world: World, persona: Persona, stream: Stream, same_message: float, sizes: Sequence[Mapping[str, int]]
+) -> Gold | None:
+    """A gold graph, or None where the people drawn cannot carry the levels (draw anew, from another stream).
+
+    `same_message` is the share of shared entities told jointly; `sizes` has one entry a triplet of the user, as
+    `shared_sizes` gives it.
+    """
+    return _Drawing(world, persona, stream).complete(same_message, sizes)
 
 
 class _Drawing:
@@ -99,20 +117,20 @@ class _Drawing:
         self._targets: list[Person] = []
         self._others: list[Person] = []
 
-    def complete(self, parameters: Parameters) -> Gold | None:
+    def complete(self, same_message: float, sizes: Sequence[Mapping[str, int]]) -> Gold | None:
         """All targets, hardest level first, then the edges that touch none of them."""
         found: dict[tuple[int, str], Target] = {}
         for level in reversed(LEVELS):
-            for triplet in range(parameters.triplets_per_user):
-                target = self._target(level, parameters.same_message)
+            for triplet, by_level in enumerate(sizes):
+                target = self._target(level, by_level[level], same_message)
                 if target is None:
                     return None
                 found[triplet, level] = target
-        targets = tuple(found[t, level] for t in range(parameters.triplets_per_user) for level in LEVELS)
+        targets = tuple(found[t, level] for t in range(len(sizes)) for level in LEVELS)
         return Gold(tuple(self._known), targets, tuple(self._bystander_edges()))
 
-    def _target(self, level: str, same_message: float) -> Target | None:
-        degree, size = self._stream.choice(DEGREES), self._stream.choice(SHARED[level])
+    def _target(self, level: str, size: int, same_message: float) -> Target | None:
+        degree = self._stream.choice(DEGREES)
         for who in self._stream.sample(self._known, KNOWN):
             if who.person in self._targets or who.person in self._others:
                 continue

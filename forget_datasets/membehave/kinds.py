@@ -24,10 +24,10 @@ class Entity(NamedTuple):
 class Kind:
     """A kind of entity with everything that is ever said about one.
 
-    asides    said in the middle of something else        asks      with a request of its own, and the reply
-    prompts   the assistant asks about a person           answers   the user's answer to that
+    asides    in the middle of something else, and what the assistant says to it, naming neither person nor entity
+    asks      with a request of its own, and the reply    restates  the assistant says the fact back, whatever it was
+    prompts   the assistant asks about a person           answers   the user's answer, and what the assistant says to it
     both      names two people at one entity              echoes    about the entity, naming nobody, and the reply
-    acks      the assistant takes note, no entity         restates  the assistant says the fact back
     clauses   the fact as a clause, for later             questions, confirms  probes
     """
 
@@ -39,7 +39,6 @@ class Kind:
     answers: tuple[Entry, ...]
     both: tuple[Entry, ...]
     echoes: tuple[Entry, ...]
-    acks: tuple[Entry, ...]
     restates: tuple[Entry, ...]
     clauses: tuple[Entry, ...]
     questions: tuple[Entry, ...]

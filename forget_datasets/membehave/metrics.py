@@ -145,10 +145,17 @@ def _doubtful(sentence: str, names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers to all probes of an item, in the order of its probes, before and after the request."""
+    """The answers to all probes of an item, in the order of its probes.
+
+    Attributes:
+        before, after: the request.
+        recalled: the answers before, as far as they are certain: what recall is measured on, and what can resurface.
+            None where they are those of `before`.
+    """
 
     before: Sequence[str]
     after: Sequence[str]
+    recalled: Sequence[str] | None = None
 
 
 def measure(item: Item, answers: Answers, sentences: bool = False) -> dict[str, float | None]:
@@ -156,22 +163,24 @@ def measure(item: Item, answers: Answers, sentences: bool = False) -> dict[str, 
 
     Args:
         item: the row.
-        answers: one answer a probe, each in the order of `item.probes`.
+        answers: one answer a probe in each list.
         sentences: whether answers are a model's, cut into sentences, rather than recalled messages.
 
     Raises:
         ValueError: the number of answers is not that of the probes.
     """
     n = len(item.probes)
-    if len(answers.before) != n or len(answers.after) != n:
+    recalled = answers.before if answers.recalled is None else answers.recalled
+    if {len(answers.before), len(answers.after), len(recalled)} != {n}:
         raise ValueError(
             f"{item.item_id}: {len(answers.before)} answers before and {len(answers.after)} after for {n} probes; "
             "give one of each a probe, in order."
         )
     asked = list(zip(item.probes, answers.before, answers.after, strict=True))
     by_family = {family: [a for a in asked if a[0].family == family] for family in ("target", "ripple", "control")}
-    found: dict[str, float | None] = _target_metrics(item, by_family["target"], sentences)
-    found["baseline_recall_ripple"] = _mean([answered(p, before) for p, before, _ in by_family["ripple"]])
+    first = list(zip(item.probes, recalled, strict=True))
+    found: dict[str, float | None] = _target_metrics(item, by_family["target"], first, sentences)
+    found["baseline_recall_ripple"] = _mean([answered(p, answer) for p, answer in first if p.family == "ripple"])
     found["ripple_survival"] = _survival(by_family["ripple"])
     found["control_survival"] = _survival(by_family["control"])
     confirmed = [
@@ -197,18 +206,21 @@ def selective_forgetting(found: Mapping[str, float | None]) -> float | None:
 Asked = tuple[ItemProbe, str, str]
 
 
-def _target_metrics(item: Item, asked: Sequence[Asked], sentences: bool) -> dict[str, float | None]:
+def _target_metrics(
+    item: Item, asked: Sequence[Asked], first: Sequence[tuple[ItemProbe, str]], sentences: bool
+) -> dict[str, float | None]:
     names = ("baseline_recall_target", "target_coverage", "attributed_coverage", "resurfaced")
     if not asked:
         return dict.fromkeys(names)
     probe, before, after = asked[0]
+    certain = next(mentioned(item, p, answer) for p, answer in first if p.family == "target")
     known, kept = mentioned(item, probe, before), mentioned(item, probe, after)
     tied, tied_after = attributed(item, probe, before, sentences), attributed(item, probe, after, sentences)
     return {
-        "baseline_recall_target": len(known) / len(probe.expected_entities) if probe.expected_entities else None,
+        "baseline_recall_target": len(certain) / len(probe.expected_entities) if probe.expected_entities else None,
         "target_coverage": len(known & kept) / len(known) if known else None,
         "attributed_coverage": len(tied & tied_after) / len(tied) if tied else None,
-        "resurfaced": float(len(tied_after - known)) if known else None,
+        "resurfaced": float(len(tied_after - certain)) if known else None,
     }
 
 

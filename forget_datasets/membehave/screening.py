@@ -1,6 +1,7 @@
 """What is refused: questions that do not measure memory, and rows that contradict themselves."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from math import isclose
@@ -9,6 +10,7 @@ from forget_datasets.membehave.kinds import Entity
 from forget_datasets.membehave.metrics import mentions, normalise, target_names
 from forget_datasets.membehave.parameters import MAX_SESSIONS
 from forget_datasets.membehave.recorded import Recorded, level_of
+from forget_datasets.membehave.texts import check_texts
 from forget_datasets.membehave.world import Person, World
 from forget_datasets.rows import LEVELS, Evidence, Item, ItemProbe
 
@@ -59,18 +61,23 @@ def fault(
 
 def check_item(item: Item) -> list[str]:
     """Everything in a row that contradicts the rest of it, one line each: item, column, what is wrong."""
-    checks = (_counts, _edges, _targets, _ripples, _families, _history)
+    checks = (check_texts, _counts, _edges, _targets, _ripples, _families, _history)
     return [f"{item.item_id}: {problem}" for check in checks for problem in check(item)]
 
 
 def check_triplet(items: Sequence[Item]) -> list[str]:
-    """What keeps rows from being a triplet: they have one user and its sessions, each level once, degrees near."""
+    """What keeps rows from being a triplet: they have one user and its sessions, each level once, degrees near.
+
+    For whoever streams the splits side by side: the items (`Item.from_row`) that have one triplet_id, in any order.
+    """
     if not items:
         return ["a triplet without items"]
     name = items[0].triplet_id
     found = []
     if sorted(i.level for i in items) != sorted(LEVELS):
         found.append(f"level: has {', '.join(i.level for i in items)} where low, med and high should be once each")
+    if len({i.triplet_id for i in items}) > 1:
+        found.append(f"triplet_id: differs ({', '.join(i.triplet_id for i in items)})")
     if len({i.user for i in items}) > 1:
         found.append(f"user: differs within the triplet ({', '.join(i.user for i in items)})")
     if len({i.target for i in items}) < len(items):
@@ -201,10 +208,15 @@ def _history(item: Item) -> Iterator[str]:
             yield f"{where} unknown role {unknown[0]!r} (known: user, assistant)"
         elif any(m.role != ("user", "assistant")[i % 2] for i, m in enumerate(session.messages)):
             yield f"{where} user and assistant do not take turns"
-        if any(not m.content.strip() for m in session.messages):
+        if any(not _visible(m.content) for m in session.messages):
             yield f"{where} an empty message"
         if not _dated(session.start_time):
             yield f"{where} start_time {session.start_time!r} is not ISO 8601 with an offset"
+
+
+def _visible(text: str) -> bool:
+    """Whether there is anything to see: neither spaces nor characters that only steer others."""
+    return any(unicodedata.category(c)[0] not in "ZC" for c in text)
 
 
 def _dated(text: str) -> bool:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
 from forget_datasets.membehave import wording
 from forget_datasets.membehave.persona import Persona
-from forget_datasets.membehave.wording import Entry
+from forget_datasets.membehave.wording import Entry, Fit, Occasion
 from forget_datasets.seeding import Stream
 
 _LATER = re.compile(r"~(\d*)")
@@ -17,27 +17,24 @@ _LATER = re.compile(r"~(\d*)")
 
 _SOON = 2
 
+_LATEST = timedelta(days=30)
+"""A part that found no conversation for so long after it was due is never told: nobody comes back to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """A topic told in turns (what the user says, what the assistant replies), part after part.
 
-    Parts after the first are told in later conversations, `pauses` days on at least. `needs` are traits of the user,
-    `months` those in which it makes sense (empty: all). Of `rows` one is drawn as a whole, of each list in `slots` one
-    value, anew for each play.
+    Parts after the first are told in later conversations, `pauses` days on at least. `fit` is when the first makes
+    sense, and for whom. Of `rows` one is drawn as a whole, of each list in `slots` one value, anew for each play.
     """
 
     id: str
     parts: tuple[tuple[Entry, ...], ...]
     pauses: tuple[int, ...]
-    needs: frozenset[str]
-    months: tuple[int, ...]
+    fit: Fit
     slots: Mapping[str, Sequence[str]]
     rows: Sequence[Mapping[str, str]]
-
-    def fits(self, month: int) -> bool:
-        """Whether one would bring it up in that month."""
-        return not self.months or month in self.months
 
 
 class Talk(NamedTuple):
@@ -48,9 +45,9 @@ class Talk(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """Parts still to be told, not before that day."""
+    """Parts still to be told, not before that moment."""
 
-    day: date
+    due: datetime
     parts: Sequence[tuple[Entry, ...]]
     pauses: Sequence[int]
 
@@ -67,30 +64,34 @@ class Repertoire:
     def __init__(self, persona: Persona, *address: object) -> None:
         self._persona = persona
         self._stream = Stream(*address)
-        self._scripts = [s for s in every() if s.needs <= persona.tags]
+        self._scripts = [s for s in every() if s.fit.traits <= persona.tags]
         self._plays = dict.fromkeys((s.id for s in self._scripts), 0)
         self._rows: dict[str, list[int]] = {}
         self._waiting: list[_Open] = []
 
-    def play(self, most: int, day: date) -> Talk:
+    def play(self, most: int, occasion: Occasion) -> Talk:
         """The next turns, at most so many: something left open in an earlier conversation, or a new topic."""
-        due = [w for w in self._waiting if w.day <= day and len(w.parts[0]) <= most]
+        now = occasion.moment
+        self._waiting = [w for w in self._waiting if now <= w.due + _LATEST]
+        due = [w for w in self._waiting if w.due <= now and len(w.parts[0]) <= most]
+        due = [w for w in due if all(turn.suits(occasion) for turn in w.parts[0])]
         if due and self._stream.chance(0.7):
             self._waiting.remove(due[0])
-            return Talk(self._begin(due[0].parts, due[0].pauses, day), True)
-        script = self._stream.choice([s for s in self._fresh(most, day.month) for _ in s.parts[0]])
+            return Talk(self._begin(due[0].parts, due[0].pauses, now), True)
+        script = self._stream.choice([s for s in self._fresh(most, occasion) for _ in s.parts[0]])
         self._plays[script.id] += 1
-        return Talk(self._begin(self._filled(script), script.pauses, day), False)
+        return Talk(self._begin(self._filled(script), script.pauses, now), False)
 
-    def _begin(self, parts: Sequence[tuple[Entry, ...]], pauses: Sequence[int], day: date) -> tuple[Entry, ...]:
-        """The first part; the others are left open for later."""
+    def _begin(self, parts: Sequence[tuple[Entry, ...]], pauses: Sequence[int], now: datetime) -> tuple[Entry, ...]:
+        """The first part; the others are left open for later, from the morning of their day on."""
         if len(parts) > 1:
-            self._waiting.append(_Open(day + timedelta(days=pauses[0]), parts[1:], pauses[1:]))
+            morning = now.replace(hour=0, minute=0)
+            self._waiting.append(_Open(morning + timedelta(days=pauses[0]), parts[1:], pauses[1:]))
         return parts[0]
 
-    def _fresh(self, most: int, month: int) -> list[Script]:
+    def _fresh(self, most: int, occasion: Occasion) -> list[Script]:
         """The fitting scripts that were played least; one with several rows is as good as new before one without."""
-        fitting = [s for s in self._scripts if len(s.parts[0]) <= most and s.fits(month)]
+        fitting = [s for s in self._scripts if len(s.parts[0]) <= most and s.fit.suits(occasion)]
         worn = [(self._plays[s.id] // max(1, len(s.rows)), self._plays[s.id]) for s in fitting]
         least = min(worn)
         return [s for s, wear in zip(fitting, worn, strict=True) if wear == least]
@@ -103,7 +104,7 @@ class Repertoire:
 
     def _fill(self, turn: Entry, slots: Mapping[str, str]) -> Entry:
         text, reply = (wording.fill(template, slots, self._stream) for template in (turn.text, turn.reply))
-        return Entry(turn.id, wording.capital(text), reply)
+        return turn._replace(text=wording.capital(text), reply=reply)
 
     def _next_row(self, script: Script) -> int:
         left = self._rows.get(script.id) or self._stream.sample(range(len(script.rows)), len(script.rows))
@@ -121,5 +122,9 @@ def _script(file: str, raw: Mapping[str, Any]) -> Script:
             pauses.append(int(later[1] or _SOON))
         else:
             parts[-1:] = [(*parts[-1], turn)] if parts else [(turn,)]
-    needs, months = frozenset(raw.get("needs", [])), tuple(raw.get("months", []))
-    return Script(name, tuple(parts), tuple(pauses), needs, months, raw.get("slots", {}), raw.get("rows", []))
+    first, last = raw.get("hours", (0, -1))
+    not_on = frozenset(day for turn in parts[0] for day in turn.fit.not_on)
+    fit = Fit(
+        frozenset(raw.get("months", [])), frozenset(range(first, last + 1)), frozenset(raw.get("needs", [])), not_on
+    )
+    return Script(name, tuple(parts), tuple(pauses), fit, raw.get("slots", {}), raw.get("rows", []))

@@ -95,7 +95,7 @@ def _user(number: int, seed: int, parameters: Parameters) -> _User:
     world = make_world(seed)
     rejected: Counter[str] = Counter()
     for attempt in range(_ATTEMPTS):
-        found = _attempt(number, world, parameters, "membehave", VERSION, seed, "user", number, attempt)
+        found = _attempt(number, seed, world, parameters, "membehave", VERSION, seed, "user", number, attempt)
         if not isinstance(found, str):
             history, drawn = found
             first = number * parameters.triplets_per_user
@@ -109,11 +109,13 @@ def _user(number: int, seed: int, parameters: Parameters) -> _User:
 
 
 def _attempt(
-    number: int, world: World, parameters: Parameters, *address: object
+    number: int, seed: int, world: World, parameters: Parameters, *address: object
 ) -> tuple[History, list[dict[str, Drawn]]] | str:
     """The history and the items of each triplet by level, or why the draw is thrown away."""
     persona = draw_persona(Stream(*address, "persona"))
-    gold = golden.draw(world, persona, Stream(*address, "gold"), parameters)
+    first = number * parameters.triplets_per_user
+    sizes = [golden.shared_sizes(first + k, seed) for k in range(parameters.triplets_per_user)]
+    gold = golden.draw(world, persona, Stream(*address, "gold"), parameters.same_message, sizes)
     if gold is None:
         return "too few shared entities"
     recorded = record(gold, parameters.noise, Stream(*address, "noise"))

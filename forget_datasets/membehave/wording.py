@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -12,6 +13,40 @@ from forget_datasets.seeding import Stream
 _CHOICE = re.compile(r"\[([^\[\]|]*(?:\|[^\[\]|]*)+)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
 _SENTENCE = re.compile(r"^(\W*)(\w)")
+_ENDED = re.compile(r"[.!?]\"?$|\)$")
+_TAG = re.compile(r"<([^<>]*)> ")
+_SPAN = re.compile(r"(\d+)(?:-(\d+))?")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})\b")
+
+
+class Occasion(NamedTuple):
+    """When something is said, and what holds then: traits of the user, and what the message is there for."""
+
+    moment: datetime
+    traits: frozenset[str]
+
+    def also(self, *traits: str) -> "Occasion":
+        """The occasion with further traits."""
+        return Occasion(self.moment, self.traits.union(traits))
+
+
+class Fit(NamedTuple):
+    """When a phrase fits: months and hours (empty: all of them), traits that must hold, weekdays that it must not be.
+
+    "On Saturday" is said on any day but a Saturday, so a phrase that names a day is not for that day.
+    """
+
+    months: frozenset[int] = frozenset()
+    hours: frozenset[int] = frozenset()
+    traits: frozenset[str] = frozenset()
+    not_on: frozenset[int] = frozenset()
+
+    def suits(self, occasion: Occasion) -> bool:
+        """Whether one would say it then."""
+        month, hour = occasion.moment.month, occasion.moment.hour
+        timely = (not self.months or month in self.months) and (not self.hours or hour in self.hours)
+        return timely and occasion.moment.weekday() not in self.not_on and self.traits <= occasion.traits
 
 
 class Entry(NamedTuple):
@@ -20,6 +55,11 @@ class Entry(NamedTuple):
     id: str
     text: str
     reply: str = ""
+    fit: Fit = Fit()
+
+    def suits(self, occasion: Occasion) -> bool:
+        """Whether one would say it then."""
+        return self.fit.suits(occasion)
 
 
 @cache
@@ -35,11 +75,59 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(f"{folder}/{path.name}" for path in found if path.name.endswith(".toml")))
 
 
+@cache
+def section(file: str, name: str) -> tuple[Entry, ...]:
+    """The entries of a list of a phrase file."""
+    return entries(file, name, load(file)[name])
+
+
 def entries(file: str, section: str, raw: Iterable[Any]) -> tuple[Entry, ...]:
-    """The entries of a list of texts, or of pairs of a text and its reply."""
-    return tuple(
-        Entry(f"{file}:{section}:{i}", *([text] if isinstance(text, str) else text)) for i, text in enumerate(raw)
-    )
+    """The entries of a list of texts, or of pairs of a text and its reply; a text may begin with when it fits.
+
+    Raises ValueError for a tag such as `<months 5>` that says something else.
+    """
+    found = []
+    for i, item in enumerate(raw):
+        text, reply = (item, "") if isinstance(item, str) else item
+        tag = _TAG.match(text)
+        text = text[tag.end() :] if tag else text
+        found.append(Entry(f"{file}:{section}:{i}", text, reply, _fit(tag[1] if tag else "", text)))
+    return tuple(found)
+
+
+def weekdays(text: str) -> frozenset[int]:
+    """The weekdays that a text names (Monday is 0); "Mondays" names none in particular."""
+    return frozenset(_WEEKDAYS.index(day) for day in _WEEKDAY.findall(text))
+
+
+def _fit(tag: str, text: str) -> Fit:
+    months: set[int] = set()
+    hours: set[int] = set()
+    traits = set()
+    for part in filter(None, tag.split(", ")):
+        word, *spans = part.split(" ")
+        if word == "months" and spans:
+            months |= _span(spans, 1, 12)
+        elif word == "hours" and spans:
+            hours |= _span(spans, 0, 23)
+        elif word.isalpha() and word not in ("months", "hours") and not spans:
+            traits.add(word)
+        else:
+            raise ValueError(f"{tag!r} of {text!r}: give months or hours with numbers, or a single word, by commas")
+    return Fit(frozenset(months), frozenset(hours), frozenset(traits), weekdays(text))
+
+
+def _span(spans: Iterable[str], low: int, high: int) -> set[int]:
+    """The numbers of spans such as 2-4 and 11-1, which run over the end."""
+    found = set()
+    for span in spans:
+        ends = _SPAN.fullmatch(span)
+        if ends is None or not all(low <= int(end or low) <= high for end in ends.groups()):
+            raise ValueError(f"{span!r} is no span of {low} to {high}")
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        size = high - low + 1
+        found |= {low + (first - low + i) % size for i in range((last - first) % size + 1)}
+    return found
 
 
 def fill(template: str, slots: Mapping[str, str], stream: Stream) -> str:
@@ -71,16 +159,23 @@ def follow(lead: str, text: str, keep: frozenset[str]) -> str:
 
 
 def ended(text: str) -> str:
-    """The text with a full stop, unless it ends with a sign of its own."""
-    return text if text[-1] in ".!?)" else f"{text}."
+    """The text with a full stop, unless it ends with a sign of its own, be it within quotation marks."""
+    return text if _ENDED.search(text) else f"{text}."
 
 
 def _value(key: str, slots: Mapping[str, str]) -> str:
     return slots[key] if key in slots else capital(slots[key[0].lower() + key[1:]])
 
 
+def _anything(entry: Entry) -> bool:
+    return True
+
+
 class Deck:
-    """Entries drawn in a seeded order, each once before any comes again, so that none is worn out."""
+    """Entries drawn in a seeded order, each once before any comes again, so that none is worn out.
+
+    One that does not suit waits on top until it does.
+    """
 
     def __init__(self, options: Sequence[Entry], *address: object) -> None:
         if not options:
@@ -89,11 +184,19 @@ class Deck:
         self._stream = Stream(*address)
         self._left: list[Entry] = []
 
-    def draw(self) -> Entry:
-        """The next entry."""
-        if not self._left:
-            self._left = self._stream.sample(self._options, len(self._options))
-        return self._left.pop()
+    def draw(self, suits: Callable[[Entry], bool] = _anything) -> Entry:
+        """The next entry that suits. Raises ValueError if none does."""
+        place = self._place(suits)
+        if place is None:
+            self._left = self._stream.sample(self._options, len(self._options)) + self._left
+            place = self._place(suits)
+        if place is None:
+            raise ValueError(f"none of {self._options} suits")
+        return self._left.pop(place)
+
+    def _place(self, suits: Callable[[Entry], bool]) -> int | None:
+        """Where the topmost entry is that suits."""
+        return next((i for i in reversed(range(len(self._left))) if suits(self._left[i])), None)
 
 
 class Decks:
@@ -103,8 +206,8 @@ class Decks:
         self._address = address
         self._decks: dict[str, Deck] = {}
 
-    def draw(self, name: str, options: Sequence[Entry]) -> Entry:
-        """The next entry of the list known by `name`."""
+    def draw(self, name: str, options: Sequence[Entry], suits: Callable[[Entry], bool] = _anything) -> Entry:
+        """The next entry that suits of the list known by `name`."""
         if name not in self._decks:
             self._decks[name] = Deck(options, *self._address, name)
-        return self._decks[name].draw()
+        return self._decks[name].draw(suits)

@@ -9,7 +9,7 @@ from forget_datasets.membehave import kinds, wording
 from forget_datasets.membehave.kinds import Entity
 from forget_datasets.seeding import Stream
 
-VERSION = 1
+VERSION = 2
 """Part of every address: raised when the same seed shall give other data."""
 
 PEOPLE = 120
