@@ -1,7 +1,7 @@
 """The chat client, answerer and judge over real HTTP: a server that misbehaves on demand, and a small local model."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -14,12 +14,10 @@ import pytest
 from forget_datasets.errors import UserError
 from forget_datasets.rows import Item
 from forget_eval.membehave.answerers import ChatAnswerer, answerer, extractive
-from forget_eval.membehave.chat import LONGEST, Chat, EndpointError, ReplyError
-from forget_eval.membehave.judges import ChatJudge, agreement, kappa, read_verdict
-from forget_eval.scoring.membehave import score
+from forget_eval.membehave.chat import IN_A_ROW, LONGEST, Chat, EndpointError, ReplyError
+from forget_eval.membehave.judges import ChatJudge, read_verdict
 
 ITEM = Item.from_row(json.loads((Path(__file__).parent / "membehave_item.json").read_text(encoding="utf-8")))
-PLAIN = replace(ITEM, probes=ITEM.probes[:2])
 HELLO = [{"role": "user", "content": "Hello?"}]
 KEY = "sk-canary-0123456789"
 
@@ -134,15 +132,59 @@ def test_a_model_that_says_nothing_gives_an_empty_answer(endpoint: Endpoint, cha
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [(200, b""), (200, b"<html>Sign in</html>"), (200, b"{}"), (200, b'{"choices": [{"message": {"content": 7}}]}')],
+    ("reply", "said"),
+    [
+        ((200, b""), "it sent nothing"),
+        ((204, b""), "it sent nothing"),
+        ((200, b"<html>Sign in</html>"), "no reply of a chat model"),
+        ((200, b"{}"), "no reply of a chat model"),
+        ((200, b'{"error": {"message": "overloaded"}}'), "no reply of a chat model"),
+        ((200, b'{"choices": [{"message": {"content": 7}}]}'), "a reply that is no text"),
+        ((200, b"[" * 90_000), "no reply of a chat model"),
+        ((200, b"\xff\xfe"), "no reply of a chat model"),
+    ],
 )
-def test_an_error_page_is_no_answer(endpoint: Endpoint, chat: Chat, reply: Reply, tmp_path: Path) -> None:
+def test_an_error_page_is_an_answer_and_not_asked_for_again(
+    endpoint: Endpoint, chat: Chat, reply: Reply, said: str, tmp_path: Path
+) -> None:
     endpoint.in_turn(reply)
-    with pytest.raises(ReplyError, match=endpoint.host):
+    with pytest.raises(ReplyError, match=f"{endpoint.host}: .*{said}"):
         chat.say(HELLO)
-    assert len(endpoint.requests) == 3
+    assert len(endpoint.requests) == 1
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_endpoint_that_never_sends_a_reply_stops_the_run(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.in_turn((200, b"<html>Sign in</html>"))
+    for number in range(IN_A_ROW - 1):
+        with pytest.raises(ReplyError):
+            chat.say([{"role": "user", "content": str(number)}])
+    with pytest.raises(EndpointError, match=f"{endpoint.host} does not answer: {IN_A_ROW} times in a row, it sent"):
+        chat.say(HELLO)
+
+
+def test_one_reply_begins_the_count_anew(endpoint: Endpoint, chat: Chat) -> None:
+    page = (200, b"<html>")
+    endpoint.in_turn(*[page] * (IN_A_ROW - 1), says("Hello."), page)
+    for number in range(IN_A_ROW + 1):
+        if number == IN_A_ROW - 1:
+            assert chat.say([{"role": "user", "content": str(number)}]) == "Hello."
+            continue
+        with pytest.raises(ReplyError):
+            chat.say([{"role": "user", "content": str(number)}])
+
+
+def test_replies_that_cannot_be_kept_stop_the_run(endpoint: Endpoint, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file", encoding="utf-8")
+    client = Chat(endpoint.url, "small", cache=tmp_path / "cache")
+    with pytest.raises(EndpointError, match=f"cannot be kept: cannot make {tmp_path / 'cache'}"):
+        client.say(HELLO)
+    client.close()
+
+
+def test_a_text_that_utf8_lacks_is_asked_about_all_the_same(endpoint: Endpoint, chat: Chat) -> None:
+    assert chat.say([{"role": "user", "content": "a lone \ud800 surrogate"}]) == "Hello."
+    assert endpoint.requests[0]["messages"][0]["content"] == "a lone ? surrogate"
 
 
 def test_a_megabyte_is_no_answer(endpoint: Endpoint, chat: Chat) -> None:
@@ -184,7 +226,19 @@ def test_an_endpoint_that_is_down_is_named_by_its_host(endpoint: Endpoint) -> No
     client.close()
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host/v1", "http:///v1", "http://host:port/v1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8080",
+        "ftp://host/v1",
+        "http:///v1",
+        "http://host:port/v1",
+        "http://a..b/v1",
+        "http://a b/v1",
+        "http://h/\x01",
+    ],
+)
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="base URL"):
         Chat(url, "small")
@@ -208,111 +262,6 @@ def test_answerers_have_names() -> None:
     assert answerer("extractive") is extractive
     with pytest.raises(UserError, match="Did you mean 'chat'"):
         answerer("chatt")
-
-
-@pytest.mark.parametrize(
-    ("raw", "verdict"),
-    [
-        ("yes", True),
-        ("Yes.", True),
-        ("NO", False),
-        ("no, it does not", False),
-        ("**Yes**", True),
-        ("", None),
-        ("maybe", None),
-        ("The answer is yes", None),
-        ("yes or no", None),
-        ("Not quite", None),
-        ("yesterday", None),
-    ],
-)
-def test_a_verdict_opens_with_yes_or_no(raw: str, verdict: bool | None) -> None:
-    assert read_verdict(raw) is verdict
-
-
-BEFORE = ["Maya joined the Harbor Book Club.", "The Harbor one, I think."]
-AFTER = ["Tomasz goes to the Harbor Book Club.", "Harbor Book Club."]
-
-
-def judged_by(endpoint: Endpoint, chat: Chat, judge: Script) -> tuple[Any, Any]:
-    endpoint.script = judge
-    found = ChatJudge(chat)(PLAIN, BEFORE, AFTER, True)
-    transcript = {"id": PLAIN.item_id, "status": "ok", "answerer": "chat", "before": BEFORE, "after": AFTER}
-    return found, score(PLAIN, transcript, found)
-
-
-def test_a_judge_is_asked_about_each_fact_and_decides_every_metric(endpoint: Endpoint, chat: Chat) -> None:
-    """It finds the club mentioned both times and tied to Maya only before, nothing else mentioned, the ripple right.
-
-    So 1 of 4 is recalled, 0 of 1 still tied, and 1 of 1 ripples survives.
-    """
-
-    def judge(request: dict[str, Any]) -> Reply:
-        text = request["messages"][1]["content"]
-        if "Person: Maya Okonkwo" in text:
-            return says("Yes" if "Maya joined" in text else "No")
-        return says("yes" if "Thing: Harbor Book Club" in text or "Expected answer: Harbor" in text else "No.")
-
-    found, scores = judged_by(endpoint, chat, judge)
-    asked = [(j.step, j.question, j.verdict) for j in found.judgements]
-    assert asked.count(("before", "mentions", False)) == asked.count(("after", "mentions", False)) == 3
-    assert [a for a in asked if a[1] == "ties"] == [("before", "ties", True), ("after", "ties", False)]
-    assert [a for a in asked if a[1] == "conveys"] == [("before", "conveys", True), ("after", "conveys", True)]
-    assert scores.status == "scored"
-    names = ("baseline_recall_target", "attributed_coverage", "target_coverage", "ripple_survival")
-    assert [scores.values[m] for m in names] == [0.25, 0.0, 1.0, 1.0]
-
-
-def test_a_judge_that_answers_neither_yes_nor_no_never_helps_the_system(endpoint: Endpoint, chat: Chat) -> None:
-    """Nothing was known before, so most denominators are empty, and nothing is gone after."""
-    found, scores = judged_by(endpoint, chat, lambda request: says("Let me think."))
-    assert found.undecided == len(found.judgements) == 10
-    assert scores.status == "unscored"
-    assert (scores.values["baseline_recall_target"], scores.values["baseline_recall_ripple"]) == (0.0, 0.0)
-    assert (scores.values["ripple_survival"], scores.values["attributed_coverage"]) == (None, None)
-
-
-def test_an_undecided_answer_after_the_request_counts_as_a_leak_and_as_a_loss(endpoint: Endpoint, chat: Chat) -> None:
-    def judge(request: dict[str, Any]) -> Reply:
-        text = request["messages"][1]["content"]
-        return says("yes" if BEFORE[0] in text or BEFORE[1] in text else "hm")
-
-    _, scores = judged_by(endpoint, chat, judge)
-    assert scores.status == "unscored"
-    names = ("attributed_coverage", "ripple_survival", "selective_forgetting")
-    assert [scores.values[m] for m in names] == [1.0, 0.0, 0.0]
-
-
-def test_a_judgement_keeps_what_was_asked_and_said(endpoint: Endpoint, chat: Chat) -> None:
-    found, _ = judged_by(endpoint, chat, lambda request: says("No."))
-    row = found.judgements[0].to_row()
-    assert (row["model"], row["raw"], row["verdict"]) == ("small", "No.", False)
-    place = (row["item"], row["probe"], row["step"], row["expected"])
-    assert place == ("ana#Maya Okonkwo", 0, "before", "Harbor Book Club")
-    assert len(row["prompt_sha256"]) == 64
-    assert row["deterministic"] is True  # Maya joined the Harbor Book Club
-
-
-@pytest.mark.parametrize(
-    ("pairs", "expected"),
-    [
-        # 20 and 15 of 50 agreed, 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5
-        ([(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15, 0.4),
-        ([(True, True), (False, False)], 1.0),
-        ([(True, False), (False, True)], -1.0),
-        ([(True, True)] * 9, None),
-        ([], None),
-    ],
-)
-def test_kappa_is_agreement_beyond_chance(pairs: Sequence[tuple[bool, bool]], expected: float | None) -> None:
-    assert kappa(pairs) == (None if expected is None else pytest.approx(expected))
-
-
-def test_agreement_leaves_out_what_is_undecided() -> None:
-    rows = [{"verdict": v, "deterministic": d} for v, d in [(True, True), (False, False), (None, True), (True, False)]]
-    found = agreement(rows)
-    assert (found["agreed"], found["n"], found["undecided"]) == (2, 3, 1)
-    assert found["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))  # by chance 2/3 * 1/3 + 1/3 * 2/3
 
 
 _SHORT = {"temperature": 0, "max_tokens": 16}
@@ -364,12 +313,6 @@ def test_an_endpoint_that_echoes_the_key_puts_it_nowhere(endpoint: Endpoint, cha
     endpoint.script = lambda request: says(f"Your header was Bearer {KEY}.")
     assert chat.say(HELLO) == "Your header was Bearer [redacted]."
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-
-
-def test_a_reply_nested_without_end_is_no_reply(endpoint: Endpoint, chat: Chat) -> None:
-    endpoint.script = lambda request: (200, b"[" * 90_000)
-    with pytest.raises(ReplyError, match="no reply of a chat model"):
-        chat.say(HELLO)
 
 
 def test_a_broken_url_or_key_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

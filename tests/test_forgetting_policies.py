@@ -9,8 +9,9 @@ import pytest
 
 from forget_datasets.errors import UserError
 from forget_eval.adapters.reference import ReferenceMemory
-from forget_eval.membehave.forgetting import Forgotten, named, policy, single
+from forget_eval.membehave.forgetting import Deletion, Forgotten, Policy, named, policy, single
 from forget_eval.membehave.names import people, spoken
+from forget_eval.recording import BadAnswerError
 
 REQUEST = "Please forget everything about my cousin Maya Okonkwo. The others can stay."
 
@@ -34,6 +35,13 @@ class Store(ReferenceMemory):
 def filled(memory: ReferenceMemory, *texts: str) -> ReferenceMemory:
     memory.inscribe_many(texts)
     return memory
+
+
+def serve(chosen: Policy, memory: ReferenceMemory) -> Forgotten:
+    """Serves REQUEST on a filled memory, by the operation that one like it has when it is empty."""
+    operation = chosen.choose(type(memory)())
+    assert operation is not None
+    return chosen.serve(memory, REQUEST, Deletion(memory, operation))
 
 
 def left(memory: ReferenceMemory) -> set[str]:
@@ -76,7 +84,7 @@ def test_named_removes_every_text_that_holds_a_name_as_a_whole_token() -> None:
         "Mayan ruins.",
         "Soup again.",
     )
-    done = named(memory, REQUEST)
+    done = serve(named, memory)
     assert left(memory) == {"Mayan ruins.", "Soup again."}
     assert done == Forgotten("purge", ["Maya Okonkwo", "Maya"], rounds=1, returned=3, removed=3)
 
@@ -84,7 +92,7 @@ def test_named_removes_every_text_that_holds_a_name_as_a_whole_token() -> None:
 def test_named_goes_on_while_more_is_recalled() -> None:
     """120 texts at 50 a recall: rounds of 50, 50 and 20 for the full name; the first name then finds nothing."""
     memory = filled(Store(), *(f"Maya Okonkwo bought {i} apples." for i in range(120)))
-    done = named(memory, REQUEST)
+    done = serve(named, memory)
     assert left(memory) == set()
     assert (done.rounds, done.returned, done.removed) == (3, 120, 120)
 
@@ -95,7 +103,7 @@ def test_a_round_that_removes_nothing_is_the_last_of_its_name() -> None:
             return 3  # says so, and does nothing
 
     memory = filled(Stubborn(), "Maya joined a club.", "Maya Okonkwo called.")
-    done = named(memory, REQUEST)
+    done = serve(named, memory)
     assert left(memory) == {"Maya joined a club.", "Maya Okonkwo called."}
     assert (done.rounds, done.returned, done.removed) == (2, 12, 0)
 
@@ -109,7 +117,7 @@ def test_named_gives_up_after_two_hundred_rounds_a_name() -> None:
             self.inscribe(f"Maya Okonkwo, head {next(numbers)}")
             return removed
 
-    done = named(filled(Hydra(), "Maya Okonkwo called."), REQUEST)
+    done = serve(named, filled(Hydra(), "Maya Okonkwo called."))
     assert done.rounds == 400
 
 
@@ -118,7 +126,7 @@ def test_a_memory_without_purge_releases_instead() -> None:
         purge = None  # type: ignore[assignment]
 
     memory = filled(Releasing(), "Maya joined a club.", "Soup again.", "Trains were late.")
-    assert named(memory, REQUEST).operation == "release"
+    assert serve(named, memory).operation == "release"
     assert left(memory) == {"Soup again.", "Trains were late."}
 
 
@@ -128,17 +136,51 @@ def test_an_operation_that_is_not_implemented_is_none() -> None:
             raise NotImplementedError
 
     memory = filled(Declining(), "Maya joined a club.", "Soup again.")
-    assert named(memory, REQUEST).operation == "release"
+    assert serve(named, memory).operation == "release"
     assert left(memory) == {"Soup again."}
 
 
 @pytest.mark.parametrize("chosen", [named, single])
-def test_a_memory_without_either_cannot_forget(chosen: object) -> None:
+def test_a_memory_without_either_cannot_forget(chosen: Policy) -> None:
     class Keeping(Store):
         purge = release = None  # type: ignore[assignment]
 
-    with pytest.raises(NotImplementedError):
-        chosen(filled(Keeping(), "Maya joined a club."), REQUEST)  # type: ignore[operator]
+    class Declining(Store):
+        def purge(self, query: str) -> int:
+            raise NotImplementedError
+
+        release = purge
+
+    assert chosen.choose(Keeping()) is None
+    assert chosen.choose(Declining()) is None
+
+
+def test_an_operation_that_breaks_is_one_that_the_memory_has() -> None:
+    class Broken(Store):
+        def purge(self, query: str) -> int:
+            raise SystemExit("no such table")
+
+    assert named.choose(Broken()) == "purge"
+
+
+def test_a_memory_that_no_longer_has_its_operation_is_broken() -> None:
+    class Moody(Store):
+        def purge(self, query: str) -> int:
+            if self._texts:
+                raise NotImplementedError
+            return 0
+
+    with pytest.raises(RuntimeError, match="purge raised NotImplementedError"):
+        serve(named, filled(Moody(), "Maya joined a club."))
+
+
+def test_what_is_recalled_for_a_name_is_checked() -> None:
+    class Odd(Store):
+        def recall_texts(self, query: str, k: int = 5) -> list[str]:
+            return [None]  # type: ignore[list-item]
+
+    with pytest.raises(BadAnswerError, match="a list that holds None"):
+        serve(named, Odd())
 
 
 def test_single_releases_the_whole_request_once() -> None:
@@ -146,11 +188,12 @@ def test_single_releases_the_whole_request_once() -> None:
 
     class Listening(Store):
         def release(self, query: str) -> int:
-            asked.append(query)
+            if self._texts:
+                asked.append(query)
             return super().release(query)
 
     memory = filled(Listening(), "everything about my cousin Maya Okonkwo", "Soup again.", "Trains were late.")
-    done = single(memory, REQUEST)
+    done = serve(single, memory)
     assert asked == [REQUEST]
     assert done == Forgotten("release", [], rounds=1, returned=1, removed=None)
     assert left(memory) == {"Soup again.", "Trains were late."}
@@ -173,6 +216,6 @@ class OneAtATime(Store):
 
 def test_copies_of_one_text_are_removed_until_none_is_left() -> None:
     memory = filled(OneAtATime(), *["Maya Okonkwo runs."] * 4, "It rains.")
-    done = named(memory, REQUEST)
+    done = serve(named, memory)
     assert left(memory) == {"It rains."}
     assert (done.rounds, done.returned) == (4, None)  # a count that no store can mean is not kept

@@ -1,26 +1,28 @@
 """The steps behind the commands: the items of a dataset in the order of triplets, and a run of a system on them."""
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from forget_datasets.errors import UserError
+from forget_datasets.membehave.screening import check_triplet
 from forget_datasets.rows import LEVELS, Item
 from forget_datasets.schema import SCHEMAS
 from forget_datasets.shards import read_rows
-from forget_eval import embedding, runner, runs
+from forget_eval import embedding, guest, runner, runs
 from forget_eval.bootstrap import SEED
 from forget_eval.data import Dataset
+from forget_eval.isolation.selection import Isolation
 from forget_eval.membehave import replay, systems
 from forget_eval.membehave.bridge import DEPTH
 from forget_eval.membehave.systems import Settings
 from forget_eval.progress import progress
-from forget_eval.protocols import Assistant
 from forget_eval.redaction import redact
-from forget_eval.transcripts import Transcript, Writer
+from forget_eval.transcripts import Transcript
 
 TRIPLET = len(LEVELS)
 
@@ -38,31 +40,51 @@ class _Row:
 
 
 def items(dataset: Dataset) -> Iterator[Item]:
-    """The items, one of each level in turn, so that those of a triplet follow each other; a few in memory at a time."""
+    """The items, one of each level in turn, so that those of a triplet follow each other; a few in memory at a time.
+
+    Raises:
+        UserError: the next rows of the levels are no triplet.
+    """
     splits = {shard.split: [s for s in dataset.shards if s.split == shard.split] for shard in dataset.shards}
     ordered = [splits[name] for name in sorted(splits, key=_rank)]
     for row in zip_longest(*map(_rows, ordered)):
-        yield from (Item.from_row(found) for found in row if found is not None)
+        triplet = [Item.from_row(found) for found in row if found is not None]
+        _require_triplet(dataset, triplet)
+        yield from triplet
 
 
-def embedder_for(names: Sequence[str], embedder: str | None) -> "embedding.Embedder | None":
+def require_triplets(dataset: Dataset) -> None:
+    """Raises UserError if the rows of a dataset, each of which may be right, are not triplets."""
+    deque(items(dataset), maxlen=0)
+
+
+def embedder_for(
+    names: Sequence[str], embedder: str | None, isolation: Isolation | None = None
+) -> "embedding.Embedder | None":
     """The embedder that the systems share; None, and nothing is loaded, if none of them takes one.
 
     Raises:
         UserError: an unknown system or embedder, or a missing package.
     """
-    wanted = [systems.wants_embedder(name) for name in names]  # every name is looked up before anything is loaded
-    return embedding.load(embedder, "en") if any(wanted) else None
+    wanted = [
+        systems.wants_embedder(name, isolation) for name in names
+    ]  # every name is looked up before anything is loaded
+    if any(wanted):
+        return embedding.load(embedder, "en")
+    embedding.refuse_or_ignore(embedder)
+    return None
 
 
-def require_all(names: Sequence[str], embed: "embedding.Embedder | None", settings: Settings) -> None:
-    """Makes every system once, so that a missing package is found before the first of them has run.
+def require_all(
+    names: Sequence[str], embed: "embedding.Embedder | None", settings: Settings, isolation: Isolation | None = None
+) -> None:
+    """Makes every system but the first, so that one that cannot be made is found before the first has run.
 
     Raises:
         UserError: a system that cannot be made.
     """
-    for name in names:
-        _close(systems.load(name, embed if systems.wants_embedder(name) else None, settings).assistant)
+    for name in names[1:]:
+        guest.close(systems.load(name, embed, settings, isolation).assistant, f"adapter '{name}'")
 
 
 def run_system(
@@ -72,6 +94,7 @@ def run_system(
     embed: "embedding.Embedder | None",
     settings: Settings,
     force: bool = False,
+    isolation: Isolation | None = None,
 ) -> int:
     """Runs a system on a MemBehave config, or goes on with a run that was cut off; returns how many items it played.
 
@@ -82,33 +105,46 @@ def run_system(
         embed: is handed to an adapter whose constructor takes it.
         settings: how a memory becomes an assistant.
         force: whether a run that is there is started over.
+        isolation: whether the system gets a process of its own, and its limits.
 
     Raises:
-        UserError: an unknown system, or the folder holds a run with other parameters.
+        UserError: an unknown system, rows that are no triplets, or the folder holds a run with other parameters.
         EnvironmentFault: the disk refuses, or a chat model is down; what was written is whole, and the same call goes
             on.
     """
-    shared = embed if systems.wants_embedder(name) else None
-    system = systems.load(name, shared, settings)
-    try:
-        runs.begin(folder, _manifest(folder, dataset, system, shared), force)
-        with (
-            Writer(folder / runs.TRANSCRIPTS) as writer,
-            progress(name, dataset.n, len(writer.done)) as watch,
-        ):
-            made = {key: value for key, value in system.made.items() if isinstance(value, str)}
-            play = replay.Replay(system.assistant, **made)
+    require_triplets(dataset)
+    with guest.apart():
+        system = systems.load(name, embed, settings, isolation)
+        try:
+            shared = embed if systems.wants_embedder(name, isolation) else None
+            return _played(dataset, name, folder, system, shared, force)
+        finally:
+            guest.close(system.assistant, f"adapter '{name}'")
 
-            def played(row: _Row) -> Transcript:
-                return play(row.item)
 
-            def texts(row: _Row) -> Iterator[str]:
-                return replay.texts(row.item)
+def _played(
+    dataset: Dataset,
+    name: str,
+    folder: Path,
+    system: systems.System,
+    embed: "embedding.Embedder | None",
+    force: bool,
+) -> int:
+    made = {key: value for key, value in system.made.items() if isinstance(value, str)}
+    play = replay.Replay(system.assistant, **made)
 
-            rows = map(_Row, items(dataset))
-            return runner.run(rows, played, writer, texts=texts, embed=shared, watch=watch, chunk=TRIPLET)
-    finally:
-        _close(system.assistant)
+    def played(row: _Row) -> Transcript:
+        return play(row.item)
+
+    def texts(row: _Row) -> Iterator[str]:
+        return replay.texts(row.item)
+
+    with (
+        runs.opened(folder, _manifest(folder, dataset, system, embed), force) as writer,
+        progress(name, dataset.n, len(writer.done)) as watch,
+    ):
+        rows = map(_Row, items(dataset))
+        return runner.run(rows, played, writer, texts=texts, embed=embed, watch=watch, chunk=TRIPLET)
 
 
 def build_data(folder: Path, parameters: Mapping[str, Any]) -> None:
@@ -138,13 +174,18 @@ def _rows(shards: Sequence[Any]) -> Iterator[dict[str, Any]]:
         yield from read_rows(shard.path, SCHEMAS["membehave"])
 
 
+def _require_triplet(dataset: Dataset, triplet: Sequence[Item]) -> None:
+    first = triplet[0]
+    problems = check_triplet(triplet)
+    if foreign := [item.triplet_id for item in triplet if item.triplet_id != first.triplet_id]:
+        problems = [f"{first.triplet_id}: triplet_id: {foreign[0]} stands in its place at another level"]
+    if problems:
+        name, column, what = problems[0].split(": ", 2)
+        raise UserError(
+            f"{dataset.source}, config '{dataset.config}', triplet {name}: column '{column}': {what}. Rebuild the"
+            " dataset, or load it with the version that wrote it."
+        )
+
+
 def _rank(split: str) -> tuple[int, str]:
     return (LEVELS.index(split) if split in LEVELS else TRIPLET), split
-
-
-def _close(assistant: Assistant) -> None:
-    """Lets go of what the assistant holds. Its answers are written; a failure here changes none of them."""
-    close = getattr(assistant, "close", None)
-    if close is not None:
-        with suppress(Exception):
-            close()

@@ -1,10 +1,11 @@
 """Makes an assistant of a memory: every message is a fact, and an answer is made of what is recalled."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from forget_datasets.rows import Session
 from forget_eval.membehave.answerers import Answerer, extractive
-from forget_eval.membehave.forgetting import Forgotten, Policy, named
+from forget_eval.membehave.forgetting import Deletion, Forgotten, Policy, named
 from forget_eval.protocols import Memory
 from forget_eval.recording import recalled
 
@@ -28,28 +29,48 @@ class Bridge:
     def __init__(self, memory: Memory, answerer: Answerer = extractive, policy: Policy = named) -> None:
         self.name = memory.name
         self._memory, self._answerer, self._policy = memory, answerer, policy
+        self._chosen = False
+        self._operation: str | None = None  # by which the memory deletes, once it is chosen
         snapshot, restore = getattr(memory, "snapshot", None), getattr(memory, "restore", None)
         self.snapshot: Callable[[], object] | None = snapshot if restore else None
         self.restore: Callable[[object], None] | None = restore if snapshot else None
 
     def ingest(self, sessions: Sequence[Session]) -> None:
-        """Empties the memory and inscribes the messages of both sides in their order, those without text left out."""
+        """Empties the memory and inscribes the messages of both sides in their order, those without text left out.
+
+        At first, while the memory is empty, the policy finds out by which operation it deletes.
+        """
         self._memory.reset()
-        texts = messages(sessions)
-        many = getattr(self._memory, "inscribe_many", None)
-        if many is not None:
-            many(texts)
-            return
-        for text in texts:
-            self._memory.inscribe(text)
+        if not self._chosen:
+            self._chosen, self._operation = True, self._policy.choose(self._memory)
+            self._memory.reset()
+        self._inscribe(messages(sessions))
 
     def ask(self, question: str, k: int = DEPTH) -> str:
         """The answer over the `k` best messages."""
         return self._answerer(question, recalled(self._memory.recall_texts(question, k=k), k))
 
     def forget(self, request: str) -> Forgotten:
-        """Serves the request by the policy. Raises NotImplementedError if the memory lacks what the policy needs."""
-        return self._policy(self._memory, request)
+        """Serves the request by the policy.
+
+        Raises:
+            NotImplementedError: the memory lacks what the policy needs.
+            RuntimeError: nothing was ingested yet.
+        """
+        if not self._chosen:
+            raise RuntimeError("a history must be ingested before somebody in it can be forgotten")
+        if self._operation is None:
+            raise NotImplementedError(f"{self.name} has none of {', '.join(self._policy.operations)}")
+        return self._policy.serve(self._memory, request, Deletion(self._memory, self._operation))
+
+    def _inscribe(self, texts: list[str]) -> None:
+        many = getattr(self._memory, "inscribe_many", None)
+        if many is not None:
+            with suppress(NotImplementedError):
+                many(list(texts))
+                return
+        for text in texts:
+            self._memory.inscribe(text)
 
     def close(self) -> None:
         """Closes the memory, if it can be closed."""

@@ -6,13 +6,13 @@ The key comes from the environment and goes into one header; it is in no cache, 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_datasets.rows import canonical
+from forget_eval.membehave.replies import Replies
 from forget_eval.packages import require
 from forget_eval.redaction import redact
 
@@ -20,6 +20,9 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 OPTIONS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 512}
 LONGEST = 100_000
 """Bytes of a reply that are read; a longer one is an error."""
+
+IN_A_ROW = 20
+"""After so many answers in a row that are no reply, the endpoint is taken to serve nobody, and the run stops."""
 
 _ATTEMPTS = 5
 _FIRST_WAIT = 1.0  # seconds; doubles with every attempt
@@ -30,7 +33,7 @@ _OUR_FAULT = frozenset({400, 413, 422})  # this one request is refused, the next
 
 
 class EndpointError(EnvironmentFault):
-    """The endpoint is down, or takes no request of ours. The run stops and can be resumed."""
+    """The endpoint is down, or takes no request of ours, or replies cannot be kept: the run stops and can go on."""
 
 
 class ReplyError(Exception):
@@ -38,11 +41,7 @@ class ReplyError(Exception):
 
 
 class _PassingError(Exception):
-    """Worth another try. `down` says whether nothing like a reply came at all."""
-
-    def __init__(self, reason: str, down: bool) -> None:
-        super().__init__(reason)
-        self.down = down
+    """Nothing like a reply came; another try may bring one."""
 
 
 class Chat:
@@ -79,9 +78,10 @@ class Chat:
         self.base_url, self.host = _public(base_url)
         self.options = dict(OPTIONS if options is None else options)
         self._url = _endpoint(base_url)
-        self._cache = cache
+        self._replies = Replies(cache)
         self._key_variable = key_variable
-        self._attempts, self._first_wait = attempts, first_wait
+        self._attempts, self._first_wait, self._timeout = attempts, first_wait, timeout
+        self._no_replies = 0  # in a row
         key = os.environ.get(key_variable)
         if key and not (key.isascii() and key.isprintable()):
             raise UserError(f"${key_variable} holds characters that no key has, a line break perhaps. Set it anew.")
@@ -94,17 +94,24 @@ class Chat:
     def say(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The model's reply to a conversation of {role, content} messages; from the cache if it was asked before.
 
+        Tried again is what may pass: no connection or a broken one, an answer that takes too long, HTTP 408, 409, 425,
+        429 and 5xx. Any other answer is one, a page in place of a reply too, and asking again would bring it again.
+
         Raises:
-            EndpointError: the endpoint cannot be reached, keeps failing, or refuses us.
+            EndpointError: the endpoint cannot be reached, keeps failing or refuses us, `IN_A_ROW` answers in a row
+                were no replies, or the disk takes no reply.
             ReplyError: what came is no reply: not JSON, without a text, too long, or this request was refused.
         """
-        payload = {"model": self.model, "messages": [dict(m) for m in messages], **self.options}
+        payload = {"model": self.model, "messages": [_encodable(m) for m in messages], **self.options}
         request = {"url": self.base_url, "payload": payload}
-        kept = self._kept(request)
+        kept = self._replies.get(request)
         if kept is not None:
             return kept
         reply: str = redact(self._ask(payload))  # an endpoint may echo the key
-        self._keep(request, reply)
+        try:
+            self._replies.put(request, reply)
+        except EnvironmentFault as error:
+            raise EndpointError(f"a reply of the model at {self.host} cannot be kept: {error}") from error
         return reply
 
     def close(self) -> None:
@@ -120,67 +127,50 @@ class Chat:
             reraise=True,
         )
         try:
-            reply: str = attempts(self._send, payload)
+            reply = _text(attempts(self._send, payload))
         except _PassingError as error:
-            if error.down:
-                raise self._stop(f"{error}, after {self._attempts} tries") from None
+            raise self._stop(f"{error}, after {self._attempts} tries") from None
+        except ReplyError as error:
+            self._no_replies += 1
+            if self._no_replies >= IN_A_ROW:
+                raise self._stop(f"{self._no_replies} times in a row, {error}") from None
             raise ReplyError(f"{self.host}: {error}") from None
+        self._no_replies = 0
         return reply
 
-    def _send(self, payload: Mapping[str, Any]) -> str:
+    def _send(self, payload: Mapping[str, Any]) -> bytes:
+        latest = monotonic() + self._timeout
         try:
             with self._client.stream("POST", self._url, json=payload) as response:
                 self._check(response.status_code)
-                body = self._read(response)
+                return self._read(response, latest)
         except self._http.RequestError as error:
-            raise _PassingError(_reason(error), down=True) from None
-        return _text(body)
+            raise _PassingError(_reason(error)) from None
 
     def _check(self, status: int) -> None:
         if status in _PASSING or status >= 500:
-            raise _PassingError(f"it answers with HTTP {status}", down=True)
+            raise _PassingError(f"it answers with HTTP {status}")
         if status in _OUR_FAULT:
-            raise ReplyError(f"{self.host} refuses this request with HTTP {status}")
-        if status != 200:
+            raise ReplyError(f"it refuses this request with HTTP {status}")
+        if not 200 <= status < 300:
             barred = status in (401, 403)
             hint = f"does ${self._key_variable} hold a valid key?" if barred else "are URL and model right?"
             raise self._stop(f"it answers with HTTP {status}; {hint}")
 
-    def _read(self, response: Any) -> bytes:
+    def _read(self, response: Any, latest: float) -> bytes:
         body = bytearray()
         for part in response.iter_bytes():
             body += part
             if len(body) > LONGEST:
-                raise ReplyError(f"{self.host} sent a reply of more than {LONGEST:,} bytes")
+                raise ReplyError(f"it sent a reply of more than {LONGEST:,} bytes")
+            if monotonic() > latest:
+                raise _PassingError("no whole answer in time")
         return bytes(body)
 
     def _stop(self, reason: str) -> EndpointError:
         return EndpointError(
             f"the model at {self.host} does not answer: {reason}. What was done is kept: run the same command to go on."
         )
-
-    def _kept(self, request: Mapping[str, Any]) -> str | None:
-        if self._cache is None:
-            return None
-        try:
-            kept = json.loads(_place(self._cache, request).read_bytes())
-            return str(kept["reply"]) if kept["request"] == request else None
-        except (OSError, ValueError, KeyError, TypeError):  # absent or damaged: ask again
-            return None
-
-    def _keep(self, request: Mapping[str, Any], reply: str) -> None:
-        if self._cache is None:
-            return
-        from forget_eval.runs import write_json
-
-        path = _place(self._cache, request)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"request": request, "reply": reply})
-
-
-def _place(folder: Path, request: Mapping[str, Any]) -> Path:
-    key = sha256(canonical(request)).hexdigest()
-    return folder / key[:2] / f"{key}.json"
 
 
 def _endpoint(base_url: str) -> str:
@@ -194,9 +184,10 @@ def _public(base_url: str) -> tuple[str, str]:
     wanted = "the base URL of a chat model looks like https://host/v1 or http://127.0.0.1:8080/v1."
     try:
         parts = urlsplit(base_url)
+        (parts.hostname or "").encode("idna")  # as it is looked up
     except ValueError:
         raise UserError(wanted) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(base_url):
         raise UserError(wanted)
     try:
         port = f":{parts.port}" if parts.port else ""
@@ -206,18 +197,25 @@ def _public(base_url: str) -> tuple[str, str]:
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), host
 
 
+def _is_plain(url: str) -> bool:
+    return url.isprintable() and " " not in url
+
+
 def _text(body: bytes) -> str:
     """The text of the first choice; a model that says nothing gives the empty text."""
     try:
-        choice = json.loads(body)["choices"][0]
-        content = choice["message"]["content"]
+        content = json.loads(body)["choices"][0]["message"]["content"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        raise _PassingError("it sent something that is no reply of a chat model", down=False) from None
-    if content is None:
-        return ""
-    if not isinstance(content, str):
-        raise _PassingError("it sent a reply that is no text", down=False)
-    return content
+        what = "nothing" if not body.strip() else "something that is no reply of a chat model"
+        raise ReplyError(f"it sent {what}") from None
+    if not isinstance(content, str | None):
+        raise ReplyError("it sent a reply that is no text")
+    return content or ""
+
+
+def _encodable(message: Mapping[str, str]) -> dict[str, str]:
+    """A message without lone surrogates, which UTF-8 lacks; a memory may recall one."""
+    return {field: text.encode("utf-8", "replace").decode() for field, text in message.items()}
 
 
 def _reason(error: Exception) -> str:

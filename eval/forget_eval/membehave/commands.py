@@ -12,6 +12,7 @@ from forget_datasets.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from forget_eval.data import Dataset
+    from forget_eval.isolation.selection import Isolation
     from forget_eval.membehave.judges import ChatJudge
     from forget_eval.membehave.systems import Settings
 
@@ -78,7 +79,13 @@ def refuse(options: Options, task: str) -> None:
 
 
 def bench(
-    names: Sequence[str], embedder: str | None, seed: int | None, out: Path | None, options: Options, force: bool
+    names: Sequence[str],
+    embedder: str | None,
+    seed: int | None,
+    out: Path | None,
+    options: Options,
+    force: bool,
+    isolation: "Isolation",
 ) -> list[Played]:
     """Builds the dataset, runs each system with each policy, and scores.
 
@@ -90,39 +97,53 @@ def bench(
     from forget_eval.membehave.bench import build_data, embedder_for, require_all
     from forget_eval.scores import score
 
-    policies = options["policies"] or (_DEFAULT_POLICY,)
+    policies = tuple(dict.fromkeys(options["policies"])) or (_DEFAULT_POLICY,)
     settings = {policy: settings_for(options, policy) for policy in policies}
     judge = judge_for(options)
-    embed = embedder_for(names, embedder)
-    require_all(names, embed, settings[policies[0]])
+    embed = embedder_for(names, embedder, isolation)
+    require_all(names, embed, settings[policies[0]], isolation)
     root, played = _places(names, policies, seed, out, options)
     build_data(root / "data", {"triplets": options["triplets"] or _TRIPLETS, "seed": _SEED if seed is None else seed})
     dataset = open_dataset(str(root / "data"), "membehave", options["config"] or "default")
     for one in played:
-        run(dataset, one.name, one.folder, embed, settings[one.policy], force)
+        run(dataset, one.name, one.folder, embed, settings[one.policy], force, isolation)
         score(one.folder, judge=judge)
     return played
 
 
-def run(dataset: "Dataset", name: str, folder: Path, embed: Any, settings: "Settings", force: bool) -> None:
+def run(
+    dataset: "Dataset",
+    name: str,
+    folder: Path,
+    embed: Any,
+    settings: "Settings",
+    force: bool,
+    isolation: "Isolation",
+) -> None:
     """Runs one system, and says on stderr what was done."""
     from forget_eval.membehave.bench import run_system
 
-    played = run_system(dataset, name, folder, embed, settings, force)
+    played = run_system(dataset, name, folder, embed, settings, force, isolation)
     what = f"{played} items run" if played else "finished before, nothing to do"
     policy = "" if settings.forget_policy == _DEFAULT_POLICY else f", forget policy {settings.forget_policy}"
     click.echo(f"{name}{policy}: {what}, {dataset.n} in {folder}", err=True)
 
 
 def run_one(
-    open_data: Callable[[], "Dataset"], name: str, folder: Path, embedder: str | None, options: Options, force: bool
+    open_data: Callable[[], "Dataset"],
+    name: str,
+    folder: Path,
+    embedder: str | None,
+    options: Options,
+    force: bool,
+    isolation: "Isolation",
 ) -> None:
     """The command `run`: names are looked up before the data is read."""
     from forget_eval.membehave.bench import embedder_for
 
     settings = settings_for(options)
-    embed = embedder_for([name], embedder)
-    run(open_data(), name, folder, embed, settings, force)
+    embed = embedder_for([name], embedder, isolation)
+    run(open_data(), name, folder, embed, settings, force, isolation)
 
 
 def of_membehave(folders: Sequence[Path]) -> list[Path]:
@@ -196,19 +217,12 @@ def _places(
     extended = "" if options["config"] in (None, "default") else f"-{options['config']}"
     root = out or Path("runs", f"membehave-{options['triplets'] or _TRIPLETS}{seeded}{extended}")
     answerer = "" if options["answerer"] in (None, "extractive") else f"-{options['answerer']}"
-    return root, [
-        Played(name, policy, root / f"{_slug(name)}{_suffix(name, policy, answerer)}") for name, policy in pairs
-    ]
 
+    def folder(name: str, policy: str) -> Path:
+        made = "" if is_control(name) else f"{answerer}{'' if policy == _DEFAULT_POLICY else f'-{policy}'}"
+        return root / re.sub(r"[^\w.-]+", ".", f"{name}{made}")
 
-def _suffix(name: str, policy: str, answerer: str) -> str:
-    from forget_eval.membehave.systems import is_control
-
-    return "" if is_control(name) else f"{answerer}{'' if policy == _DEFAULT_POLICY else f'-{policy}'}"
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^\w.-]+", ".", name)
+    return root, [Played(name, policy, folder(name, policy)) for name, policy in pairs]
 
 
 def _add(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:

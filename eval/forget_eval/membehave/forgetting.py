@@ -3,18 +3,20 @@
 Tables of different policies do not compare, so a report says which one was used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from forget_datasets.errors import unknown
 from forget_datasets.tokens import holds
 from forget_eval.membehave.names import people, spoken
 from forget_eval.protocols import Memory
+from forget_eval.recording import recalled
 
 DEPTH = 50
 """How many texts are recalled for a name."""
 ROUNDS = 200
 """How often a name is recalled at most."""
+_NOBODY = "Nobody"
 _BELIEVABLE = 2**31  # a count of removed texts beyond it is no count
 
 
@@ -38,7 +40,44 @@ class Forgotten:
     removed: int | None
 
 
-Policy = Callable[[Memory, str], Forgotten]
+class Deletion:
+    """An operation by which a memory deletes; adds up what it returns."""
+
+    def __init__(self, memory: Memory, operation: str) -> None:
+        self.operation = operation
+        self.returned: int | None = None
+        self._delete: Callable[[str], object] = getattr(memory, operation)
+
+    def __call__(self, text: str) -> None:
+        """Deletes. Raises RuntimeError if the memory, which had the operation when it was empty, has it no longer."""
+        try:
+            count = self._delete(text)
+        except NotImplementedError as error:
+            what = f"{self.operation} raised NotImplementedError, but not when the memory was empty"
+            raise RuntimeError(what) from error
+        if isinstance(count, int) and not isinstance(count, bool) and abs(count) < _BELIEVABLE:
+            self.returned = (self.returned or 0) + count
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a request is served.
+
+    Attributes:
+        operations: those by which a memory may delete, the preferred one first; with none of them it cannot forget.
+        serve: from the memory, the request and the deletion to what was done.
+    """
+
+    operations: tuple[str, ...]
+    serve: Callable[[Memory, str, Deletion], Forgotten]
+
+    def choose(self, memory: Memory) -> str | None:
+        """The first of the operations that a memory has, None if it has none; `memory` must be empty.
+
+        Each is tried on it, since one that raises NotImplementedError is none: what the memory holds later, and
+        whether it recalls the person, has no say.
+        """
+        return next((name for name in self.operations if _has(memory, name)), None)
 
 
 def policy(name: str) -> Policy:
@@ -48,77 +87,53 @@ def policy(name: str) -> Policy:
     return POLICIES[name]
 
 
-def named(memory: Memory, request: str) -> Forgotten:
-    """Recalls each name of the request, full and then first, and removes every recalled text that holds a name.
+def _named(memory: Memory, request: str, delete: Deletion) -> Forgotten:
+    """Recalls each name of the request, full and then first, and deletes every recalled text that holds a name.
 
-    A text counts if it holds one of the names as a whole token; it is removed by `purge`, or by `release` if the
-    memory has no purge. This goes on until no such text is recalled, or the same ones are as before, for at most
-    `ROUNDS` rounds a name.
-
-    Raises:
-        NotImplementedError: the memory has neither operation.
+    A text counts if it holds one of the names as a whole token. This goes on until no such text is recalled, or the
+    same ones are as before, for at most `ROUNDS` rounds a name.
     """
     forms = [form for name in people(request) for form in spoken(name)]
-    deletion = _Deletion(memory, ("purge", "release"))
     rounds, handed, left = 0, set[str](), set[str]()
     for form in forms:
         before: list[str] = []
         for _ in range(ROUNDS):
-            found = [text for text in memory.recall_texts(form, k=DEPTH) if _names(text, forms)]
+            found = [t for t in recalled(memory.recall_texts(form, k=DEPTH), DEPTH) if _holds_any(forms, t)]
             if not found or sorted(found) == before:
                 left.update(found)
                 break
             for text in dict.fromkeys(found):
-                deletion(text)
+                delete(text)
             rounds, before = rounds + 1, sorted(found)
             handed.update(found)
-    return Forgotten(deletion.operation, forms, rounds, deletion.returned, len(handed - left))
+    return Forgotten(delete.operation, forms, rounds, delete.returned, len(handed - left))
 
 
-def single(memory: Memory, request: str) -> Forgotten:
-    """One release of the whole request, as ForgetEval mutates.
-
-    Raises:
-        NotImplementedError: the memory has no release.
-    """
-    deletion = _Deletion(memory, ("release",))
-    deletion(request)
-    return Forgotten(deletion.operation, [], 1, deletion.returned, None)
+def _single(memory: Memory, request: str, delete: Deletion) -> Forgotten:
+    """One release of the whole request, as ForgetEval mutates."""
+    delete(request)
+    return Forgotten(delete.operation, [], 1, delete.returned, None)
 
 
-POLICIES: dict[str, Policy] = {"named": named, "single": single}
+named = Policy(("purge", "release"), _named)
+single = Policy(("release",), _single)
+POLICIES = {"named": named, "single": single}
 
 
-class _Deletion:
-    """The first of some operations that a memory has; one that raises NotImplementedError on its first call is none."""
-
-    def __init__(self, memory: Memory, operations: tuple[str, ...]) -> None:
-        self.returned: int | None = None
-        self._options: Iterator[tuple[str, Callable[[str], object]]] = (
-            (name, method) for name in operations if (method := getattr(memory, name, None)) is not None
-        )
-        self._used = False
-        self._next()
-
-    def __call__(self, text: str) -> None:
-        try:
-            count = self._delete(text)
-        except NotImplementedError:
-            if self._used:
-                raise
-            self._next()
-            self(text)
-            return
-        self._used = True
-        if isinstance(count, int) and not isinstance(count, bool) and abs(count) < _BELIEVABLE:
-            self.returned = (self.returned or 0) + count
-
-    def _next(self) -> None:
-        option = next(self._options, None)
-        if option is None:
-            raise NotImplementedError("the memory can neither purge nor release")
-        self.operation, self._delete = option
+def _has(memory: Memory, operation: str) -> bool:
+    method = getattr(memory, operation, None)
+    if method is None:
+        return False
+    try:
+        method(_NOBODY)
+    except NotImplementedError:
+        return False
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # it is there, and breaks: what that costs is seen when it is needed
+        return True
+    return True
 
 
-def _names(text: str, forms: list[str]) -> bool:
+def _holds_any(forms: list[str], text: str) -> bool:
     return any(holds(form, text) for form in forms)

@@ -6,10 +6,12 @@ ingest serves them all where the system can snapshot and restore.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from forget_datasets.rows import Item, ItemProbe, Session
+from forget_eval.adapters import is_told
 from forget_eval.membehave.bridge import DEPTH, DEPTH_OF, Bridge, messages
 from forget_eval.membehave.chat import EndpointError
 from forget_eval.membehave.forgetting import Forgotten
@@ -60,8 +62,9 @@ class Replay:
         Returns:
             id, triplet_id, level, target; status "ok", "n/a" or "error"; `before` and `after`, one answer a probe,
             null if that step was not finished; `operations`, {"forget": {status, returned, seconds, …}};
-            `shared_ingest`, whether the ingest of the item before served; `error`, {kind, message, traceback, during}
-            or null; `seconds` a step.
+            `error`, {kind, message, traceback, during} or null; `seconds` a step, which is "restore" in place of
+            "ingest" where the ingest of the item before served. But for `seconds` an item has the same transcript
+            wherever a run begins.
 
         Raises:
             EndpointError: the chat model is down; nothing is recorded, and the run can go on later.
@@ -86,7 +89,6 @@ class _Play:
             "before": None,
             "after": None,
             "operations": {},
-            "shared_ingest": False,
             **settings,
             "error": None,
             "seconds": self._seconds,
@@ -95,7 +97,7 @@ class _Play:
     def record(self) -> Transcript:
         transcript = self._transcript
         try:
-            self._timed("ingest", self._ingest)
+            self._fill()
             transcript["before"] = self._timed("before", self._ask_all)
             if self._forget():
                 transcript["after"] = self._timed("after", self._ask_all)
@@ -109,19 +111,36 @@ class _Play:
             transcript["error"] = described(error, self._step)
         return transcript
 
-    def _ingest(self) -> None:
-        tell = getattr(self._assistant, "_tell", None)
-        if tell is not None:
-            tell(self._item)
-        snapshot, restore = (getattr(self._assistant, name, None) for name in ("snapshot", "restore"))
-        if self.ingested is not None and restore is not None and self.ingested.sessions == self._item.sessions:
-            restore(self.ingested.state)
-            self._transcript["shared_ingest"] = True
+    def _fill(self) -> None:
+        """Has the assistant know the item's history, by the snapshot of the item before if that will do."""
+        self._step = "ingest"
+        if is_told(self._assistant):
+            self._assistant._tell(self._item)  # type: ignore[attr-defined]
+        if self._restored():
             return
         self.ingested = None
-        self._assistant.ingest(self._item.sessions)
-        if snapshot is not None and restore is not None:
-            self.ingested = _Ingested(self._item.sessions, snapshot())
+        self._timed("ingest", lambda: self._assistant.ingest(self._item.sessions))
+        self.ingested = self._timed("snapshot", self._snapshot)
+
+    def _restored(self) -> bool:
+        restore = getattr(self._assistant, "restore", None)
+        if restore is None or self.ingested is None or self.ingested.sessions != self._item.sessions:
+            return False
+        try:
+            self._timed("restore", partial(restore, self.ingested.state))
+        except NotImplementedError:  # as if the method were missing
+            return False
+        return True
+
+    def _snapshot(self) -> _Ingested | None:
+        """The state after an ingest; None if the assistant can take none or put none back."""
+        snapshot, restore = (getattr(self._assistant, name, None) for name in ("snapshot", "restore"))
+        if snapshot is None or restore is None:
+            return None
+        try:
+            return _Ingested(self._item.sessions, snapshot())
+        except NotImplementedError:
+            return None
 
     def _ask_all(self) -> list[str]:
         return [_checked(self._ask(probe)) for probe in self._item.probes]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from forget_datasets.rows import Item
 from forget_eval import runs, transcripts
 from forget_eval.bootstrap import SEED
 from forget_eval.data import Dataset
+from forget_eval.membehave.agreement import agreement
 from forget_eval.membehave.bench import items
-from forget_eval.membehave.judges import ChatJudge, Judged, Judgement, agreement
+from forget_eval.membehave.judges import ChatJudge, Judged, Judgement
 from forget_eval.scoring import membehave
 from forget_eval.transcripts import Transcript
 
@@ -56,7 +58,7 @@ def score(folder: Path, manifest: runs.Manifest, dataset: Dataset, judge: ChatJu
         UserError: a transcript is of no item of this dataset, or answers other probes.
         EndpointError: the judge is down; its replies so far are kept, and the same call goes on from there.
     """
-    answers = _Answers(transcripts.read(folder / runs.TRANSCRIPTS))
+    answers = _Answers(transcripts.read(folder / runs.TRANSCRIPTS, transcripts.SHAPES["membehave"]))
     scores: list[membehave.ItemScore] = []
     judgements: list[Judgement] = []
     for item in items(dataset):
@@ -75,8 +77,10 @@ def score(folder: Path, manifest: runs.Manifest, dataset: Dataset, judge: ChatJu
 
 
 def scorer_name(model: str) -> str:
-    """The name of a chat judge's files."""
-    return f"chat-{re.sub(r'[^A-Za-z0-9.]+', '-', model).strip('-') or 'model'}"
+    """The name of a chat judge's files: no two models share it, and none is too long for a file system."""
+    plain = re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:80]
+    mark = "" if plain == model else f"-{sha256(model.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
+    return f"chat-{plain or 'model'}{mark}"
 
 
 class _Answers:
@@ -102,9 +106,7 @@ class _Answers:
 
 def _judge(judge: ChatJudge | None, item: Item, transcript: Transcript | None) -> Judged | None:
     """The judged answers; None where nobody needs to judge, since nothing was answered."""
-    if judge is None or transcript is None or transcript["status"] == "error":
+    if judge is None or transcript is None:
         return None
     before, after = membehave.answers(item, transcript)
-    if before is None:
-        return None
-    return judge(item, before, before if after is None else after, membehave.in_sentences(transcript))
+    return None if before is None else judge(item, before, after, membehave.in_sentences(transcript))

@@ -8,12 +8,17 @@ from typing import Any
 from forget_datasets.errors import UserError
 from forget_datasets.membehave.controls import CONTROLS
 from forget_eval import adapters
+from forget_eval.guest import hosting
+from forget_eval.isolation import selection
+from forget_eval.isolation.selection import Isolation
 from forget_eval.membehave.answerers import answerer
 from forget_eval.membehave.bridge import DEPTH, DEPTH_OF, Bridge
 from forget_eval.membehave.chat import OPTIONS, Chat
 from forget_eval.membehave.controls import ControlAssistant
 from forget_eval.membehave.forgetting import policy
 from forget_eval.protocols import Assistant, Embedder
+
+_KINDS = (adapters.MANDATORY, adapters.ASSISTANT)
 
 
 @dataclass(frozen=True)
@@ -62,25 +67,25 @@ def is_control(name: str) -> bool:
     return name in CONTROLS
 
 
-def wants_embedder(name: str) -> bool:
+def wants_embedder(name: str, isolation: Isolation | None = None) -> bool:
     """Whether the adapter of a name takes an embedder. Raises UserError if there is no such adapter."""
-    return not is_control(name) and adapters.wants_embedder(_find(name))
+    return not is_control(name) and selection.wants_embedder(name, isolation, _KINDS, [*CONTROLS])
 
 
-def load(name: str, embed: Embedder | None, settings: Settings) -> System:
+def load(name: str, embed: Embedder | None, settings: Settings, isolation: Isolation | None = None) -> System:
     """The system of a name: a control, a memory behind the bridge, or an assistant of its own.
 
     Raises:
         UserError: an unknown name, a missing package, a class that is neither memory nor assistant or cannot be made.
+        EnvironmentFault: a process of its own cannot be started for it.
     """
     if is_control(name):
         control = ControlAssistant(name)
         return System(control, control, {"answerer": "control"})
     settings.check()
-    adapter = _make(name, embed)
-    if not isinstance(adapter, Assistant):
-        return _bridged(adapter, settings)
-    return System(adapter, adapter, {"answerer": "own"})
+    adapter = selection.select(name, embed, isolation, _KINDS, [*CONTROLS])
+    with hosting(f"adapter '{name}' cannot be used"):
+        return System(adapter, adapter, {"answerer": "own"}) if _answers(adapter) else _bridged(adapter, settings)
 
 
 def cache_folder() -> Path:
@@ -100,18 +105,6 @@ def _bridged(memory: Any, settings: Settings) -> System:
     return System(bridge, memory, made)
 
 
-def _find(name: str) -> type:
-    return adapters.find(name, (adapters.MANDATORY, adapters.ASSISTANT), also=CONTROLS)
-
-
-def _make(name: str, embed: Embedder | None) -> Any:
-    found = _find(name)
-    try:
-        adapter = found(embed=embed) if embed is not None and adapters.wants_embedder(found) else found()
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"adapter '{name}' cannot be made: {type(error).__name__}: {error}") from error
-    if not getattr(adapter, "name", None):
-        adapter.name = name
-    return adapter
+def _answers(adapter: object) -> bool:
+    """Whether an adapter is an assistant of its own, and needs no bridge."""
+    return all(callable(getattr(adapter, method, None)) for method in adapters.ASSISTANT)

@@ -27,7 +27,10 @@ METRICS = (
 )
 PAIRS = (("med", "low"), ("high", "low"), ("high", "med"))
 STATUSES = ("scored", "n/a", "error", "unscored")
-"""scored; n/a: the system cannot forget; error: it broke; unscored: not run yet, or a judge could not decide."""
+"""scored; n/a: the system cannot forget; error: it broke; unscored: not run yet, or left open by a judge.
+
+What was not run is in no metric. What a judge left open is in all, and counts against the system (`judges`).
+"""
 
 _WORST: Mapping[str, float] = {
     "baseline_recall_target": 0.0,
@@ -85,17 +88,16 @@ def score(item: Item, transcript: Transcript | None, judged: Judged | None = Non
     if transcript is None:
         return _item_score(item, "unscored", dict.fromkeys(METRICS), None)
     before, after = answers(item, transcript)
-    if before is None or transcript["status"] == "error":
-        return _item_score(item, "error", _broken(item, transcript), None)
-    lacking = after is None
-    read = judged or Judged(before, before if after is None else after, [])
+    read = judged or (None if before is None else Judged(before, before, before if after is None else after, 0, []))
     sentences = judged is None and in_sentences(transcript)
-    values = metrics.measure(item, metrics.Answers(read.before, read.after), sentences)
-    if lacking:
-        values |= _CANNOT_FORGET
-    status = "n/a" if lacking else "unscored" if read.undecided else "scored"
+    if read is None or transcript["status"] == "error":
+        return _item_score(item, "error", _broken(item, read, sentences), None)
+    values = metrics.measure(item, metrics.Answers(read.before, read.after, read.recalled), sentences)
+    if after is None:
+        return _item_score(item, "n/a", values | _CANNOT_FORGET, None)
     tied = [metrics.attributed(item, p, answer, sentences) for p, answer in zip(item.probes, read.after, strict=True)]
-    return _item_score(item, status, values, None if after is None else _label(item, after, tied, transcript))
+    status = "unscored" if read.undecided else "scored"
+    return _item_score(item, status, values, _label(item, after, tied, transcript))
 
 
 def answers(item: Item, transcript: Transcript) -> tuple[list[str] | None, list[str] | None]:
@@ -159,14 +161,13 @@ def _item_score(item: Item, status: str, values: Mapping[str, float | None], fou
     return ItemScore(item.item_id, item.triplet_id, item.level, item.target, status, ordered, most, found)
 
 
-def _broken(item: Item, transcript: Transcript) -> dict[str, float | None]:
+def _broken(item: Item, read: Judged | None, sentences: bool) -> dict[str, float | None]:
     """The worst values, of the families that the item has; the baselines as measured, if the system got so far."""
     families = {probe.family for probe in item.probes}
     values: dict[str, float | None] = {m: _WORST[m] for f, names in _NEEDS.items() if f in families for m in names}
     values |= _CANNOT_FORGET
-    before = transcript["before"]
-    if before is not None:
-        known = metrics.measure(item, metrics.Answers(before, before), in_sentences(transcript))
+    if read is not None:
+        known = metrics.measure(item, metrics.Answers(read.before, read.after, read.recalled), sentences)
         values |= {m: known[m] for m in ("baseline_recall_target", "baseline_recall_ripple")}
     return values
 
