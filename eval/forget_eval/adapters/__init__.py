@@ -1,15 +1,14 @@
 """Memory systems under test, one a file; `load` finds them by name."""
 
+from forget_eval.adapters.declarations import describe, is_told, operations
 from forget_eval.adapters.lookup import (
     ASSISTANT,
     BUILT_IN,
     GROUP,
     MANDATORY,
-    Row,
-    declared,
     find,
-    listing,
     load,
+    make,
     wants_embedder,
 )
 
@@ -18,10 +17,11 @@ __all__ = [
     "BUILT_IN",
     "GROUP",
     "MANDATORY",
-    "Row",
-    "declared",
+    "describe",
     "find",
-    "listing",
+    "is_told",
     "load",
+    "make",
+    "operations",
     "wants_embedder",
 ]

@@ -25,7 +25,8 @@ class LetheMemory:
     name = "lethe"
     distribution = "pylethe"
     extra = "lethe"
-    needs = "an SQLite that loads extensions (pysqlite3-binary brings one)"
+    needs = ""
+    tried = "1.0.0a0"
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.EUCLIDEAN

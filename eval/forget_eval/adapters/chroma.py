@@ -1,0 +1,105 @@
+"""Chroma (PyPI `chromadb`), in this process and in memory: a vector store with an approximate index."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
+from forget_eval.adapters.scratch import Scratch
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_LIVE = {"released": False}
+
+
+class ChromaMemory:
+    """A new client and collection for each reset. Ids are chosen by the shared policies over 1 - distance.
+
+    A supersede updates a record and a purge deletes records. Chroma has no notion of hiding, so a release sets a flag
+    in the metadata, which every query filters by.
+    """
+
+    name = "chroma"
+    distribution = "chromadb"
+    extra = "chroma"
+    tried = "1.5.9"
+    needs = ""
+    operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
+    score_scale = Scale.COSINE
+
+    def __init__(self, embed: Embedder) -> None:
+        self._scratch = Scratch()
+        with self._scratch.home():
+            self._chromadb: Any = require("chromadb", "chroma", "adapter 'chroma'")
+        self._embed = embed
+        self._name = f"facts-{uuid4().hex}"  # the clients of a process share one store
+        self._client: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Makes an empty collection with a new client: a client keeps the memory of deleted ones."""
+        self._drop()
+        self._ids = count()
+        with self._scratch.home():
+            self._client = self._chromadb.EphemeralClient(self._chromadb.Settings(anonymized_telemetry=False))
+        cosine = {"hnsw": {"space": "cosine"}}
+        self._facts: Any = self._client.create_collection(self._name, configuration=cosine, embedding_function=None)
+
+    def inscribe(self, text: str) -> str:
+        """Adds a record."""
+        return self.inscribe_many([text])[0]
+
+    def inscribe_many(self, texts: Sequence[str]) -> list[str]:
+        """Adds records in one call."""
+        ids = [str(next(self._ids)) for _ in texts]
+        if ids:
+            metadatas = [_LIVE for _ in ids]
+            self._facts.add(ids=ids, documents=list(texts), embeddings=self._embed(texts), metadatas=metadatas)
+        return ids
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """The nearest records that are not flagged."""
+        return [hit.text for hit in self._nearest(query, k)]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Updates the nearest record."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is None:
+            self.inscribe(new_text)
+        else:
+            self._facts.update(ids=[old.id], documents=[new_text], embeddings=self._embed([new_text]))
+
+    def release(self, query: str) -> int:
+        """Flags the records that stand out under the query."""
+        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
+        if ids:
+            self._facts.update(ids=ids, metadatas=[{"released": True} for _ in ids])
+        return len(ids)
+
+    def purge(self, query: str) -> int:
+        """Deletes every record whose text holds the identifier, flagged ones too."""
+        stored = self._facts.get(include=["documents"])
+        gone = [stored["ids"][i] for i in policies.holding(query, stored["documents"])]
+        if gone:
+            self._facts.delete(ids=gone)
+        return len(gone)
+
+    def close(self) -> None:
+        """Deletes the collection, closes the client and removes the folder."""
+        self._drop()
+        self._scratch.close()
+
+    def _drop(self) -> None:
+        if self._client is not None:
+            self._client.delete_collection(self._name)
+            self._client.close()
+            self._client = None
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        found = self._facts.query(query_embeddings=self._embed([query]), n_results=k, where=_LIVE)
+        rows = zip(found["ids"][0], found["documents"][0], found["distances"][0], strict=True)
+        return [Hit(id, text, 1.0 - distance) for id, text, distance in rows]

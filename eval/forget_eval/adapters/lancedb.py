@@ -1,0 +1,101 @@
+"""LanceDB (PyPI `lancedb`), in memory: a vector store without an index, so its search is exact."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar
+
+from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
+from forget_eval.adapters.scratch import Scratch
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_NAME = "facts"
+
+
+class LancedbMemory:
+    """A new table for each reset, the old one dropped. Ids are chosen by the shared policies over 1 - distance.
+
+    A supersede updates a row and a purge deletes rows; LanceDB keeps old versions of the table, which no search reads.
+    It has no notion of hiding, so a release sets a flag, which every search filters by.
+    """
+
+    name = "lancedb"
+    distribution = "lancedb"
+    extra = "lancedb"
+    tried = "0.40.0"
+    needs = ""
+    operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
+    score_scale = Scale.COSINE
+
+    def __init__(self, embed: Embedder) -> None:
+        self._scratch = Scratch()
+        with self._scratch.home():
+            self._lancedb = require("lancedb", "lancedb", "adapter 'lancedb'")
+            arrow = require("pyarrow", "lancedb", "adapter 'lancedb'")
+        self._embed = embed
+        vector = arrow.list_(arrow.float32(), len(embed(["width"])[0]))
+        columns = {"id": arrow.int64(), "text": arrow.string(), "released": arrow.bool_(), "vector": vector}
+        self._schema = arrow.schema(columns)
+        self.reset()
+
+    def reset(self) -> None:
+        """Opens a new database in memory with an empty table; the old one goes with its last handle."""
+        self._ids = count()
+        self._facts: Any = self._lancedb.connect("memory://").create_table(_NAME, schema=self._schema)
+
+    def inscribe(self, text: str) -> int:
+        """Adds a row."""
+        return self.inscribe_many([text])[0]
+
+    def inscribe_many(self, texts: Sequence[str]) -> list[int]:
+        """Adds rows in one call."""
+        ids = [next(self._ids) for _ in texts]
+        rows = zip(ids, texts, self._embed(texts), strict=True)
+        if ids:
+            self._facts.add([{"id": id, "text": text, "released": False, "vector": row} for id, text, row in rows])
+        return ids
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """The nearest rows that are not flagged."""
+        return [hit.text for hit in self._nearest(query, k)]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Updates the nearest row."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is None:
+            self.inscribe(new_text)
+        else:
+            values = {"text": new_text, "vector": self._embed([new_text])[0].tolist()}
+            self._facts.update(where=_among([old.id]), values=values)
+
+    def release(self, query: str) -> int:
+        """Flags the rows that stand out under the query."""
+        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
+        if ids:
+            self._facts.update(where=_among(ids), values={"released": True})
+        return len(ids)
+
+    def purge(self, query: str) -> int:
+        """Deletes every row whose text holds the identifier, flagged ones too."""
+        stored = self._facts.to_arrow().select(["id", "text"]).to_pydict()
+        gone = [stored["id"][i] for i in policies.holding(query, stored["text"])]
+        if gone:
+            self._facts.delete(_among(gone))
+        return len(gone)
+
+    def close(self) -> None:
+        """Lets go of the database and removes the folder."""
+        self._facts = None
+        self._scratch.close()
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        search = self._facts.search(self._embed([query])[0]).distance_type("cosine")
+        found = search.where("NOT released", prefilter=True).limit(k).to_list()
+        return [Hit(row["id"], row["text"], 1.0 - row["_distance"]) for row in found]
+
+
+def _among(ids: Sequence[Any]) -> str:
+    return f"id IN ({', '.join(map(str, ids))})"

@@ -1,0 +1,81 @@
+"""The store of LangGraph (PyPI `langgraph`): InMemoryStore with an index."""
+
+from itertools import count
+from typing import Any, ClassVar
+
+from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_PLACE = ("facts",)
+
+
+class LanggraphMemory:
+    """A new store for each reset. Ids are chosen by the shared policies over the store's cosines.
+
+    A supersede puts a new value under the key of the old fact, and a purge deletes keys. This store keeps no time to
+    live, so a release puts a flag into the value, which every search filters by.
+    """
+
+    name = "langgraph"
+    distribution = "langgraph"
+    extra = "langgraph"
+    tried = "1.2.24"
+    needs = ""
+    operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
+    score_scale = Scale.COSINE
+
+    def __init__(self, embed: Embedder) -> None:
+        self._memory = require("langgraph.store.memory", "langgraph", "adapter 'langgraph'")
+        dim = len(embed(["width"])[0])
+        self._index = {"dims": dim, "embed": lambda texts: embed(texts).tolist(), "fields": ["text"]}
+        self.reset()
+
+    def reset(self) -> None:
+        """Opens a new store; the old one is garbage."""
+        self._ids = count()
+        self._store: Any = self._memory.InMemoryStore(index=self._index)
+
+    def inscribe(self, text: str) -> str:
+        """Puts a value under a new key. (A batch that holds a text twice, the store refuses.)"""
+        id = str(next(self._ids))
+        self._store.put(_PLACE, id, _value(text))
+        return id
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """The store's search, without what is flagged."""
+        return [hit.text for hit in self._nearest(query, k)]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Puts the new text under the key of the nearest fact."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is None:
+            self.inscribe(new_text)
+        else:
+            self._store.put(_PLACE, old.id, _value(new_text))
+
+    def release(self, query: str) -> int:
+        """Flags the facts that stand out under the query."""
+        hits = policies.released(self._nearest(query, policies.POOL))
+        for hit in hits:
+            self._store.put(_PLACE, hit.id, _value(hit.text, released=True))
+        return len(hits)
+
+    def purge(self, query: str) -> int:
+        """Deletes every key whose text holds the identifier, flagged ones too."""
+        stored = self._store.search(_PLACE, limit=next(self._ids))  # no more keys than were given out
+        gone = policies.holding(query, (item.value["text"] for item in stored))
+        for i in gone:
+            self._store.delete(_PLACE, stored[i].key)
+        return len(gone)
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        found = self._store.search(_PLACE, query=query, filter={"released": False}, limit=k)
+        return [Hit(item.key, item.value["text"], item.score or 0.0) for item in found]
+
+
+def _value(text: str, released: bool = False) -> dict[str, Any]:
+    return {"text": text, "released": released}

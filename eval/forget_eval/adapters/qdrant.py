@@ -1,0 +1,98 @@
+"""Qdrant (PyPI `qdrant-client`), in its local mode: the plain vector store, exact search in this process."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar
+
+from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_NAME = "facts"
+
+
+class QdrantMemory:
+    """One collection in memory, made anew by each reset. Ids are chosen by the shared policies over Qdrant's cosines.
+
+    A supersede writes over the point of the old fact and a purge deletes points. Qdrant has no notion of hiding, so a
+    release sets a flag in the payload, which every search filters by.
+    """
+
+    name = "qdrant"
+    distribution = "qdrant-client"
+    extra = "qdrant"
+    tried = "1.20.0"
+    needs = ""
+    operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
+    score_scale = Scale.COSINE
+
+    def __init__(self, embed: Embedder) -> None:
+        self._client = require("qdrant_client", "qdrant", "adapter 'qdrant'").QdrantClient(":memory:")
+        self._models = require("qdrant_client.models", "qdrant", "adapter 'qdrant'")
+        self._embed = embed
+        self._shape = self._models.VectorParams(size=len(embed(["width"])[0]), distance=self._models.Distance.COSINE)
+        released = self._models.FieldCondition(key="released", match=self._models.MatchValue(value=True))
+        self._live = self._models.Filter(must_not=[released])
+        self.reset()
+
+    def reset(self) -> None:
+        """Drops the collection and makes an empty one."""
+        self._ids = count()
+        self._client.delete_collection(_NAME)
+        self._client.create_collection(_NAME, vectors_config=self._shape)
+
+    def inscribe(self, text: str) -> int:
+        """Adds a point."""
+        return self.inscribe_many([text])[0]
+
+    def inscribe_many(self, texts: Sequence[str]) -> list[int]:
+        """Adds points in one upsert."""
+        ids = [next(self._ids) for _ in texts]
+        self._write(ids, texts)
+        return ids
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """The nearest points that are not flagged."""
+        return [hit.text for hit in self._nearest(query, k)]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Writes over the nearest point."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is None:
+            self.inscribe(new_text)
+        else:
+            self._write([old.id], [new_text])
+
+    def release(self, query: str) -> int:
+        """Flags the points that stand out under the query."""
+        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
+        if ids:
+            self._client.set_payload(_NAME, payload={"released": True}, points=ids)
+        return len(ids)
+
+    def purge(self, query: str) -> int:
+        """Deletes every point whose text holds the identifier, flagged ones too."""
+        points = self._client.scroll(_NAME, limit=self._client.count(_NAME).count or 1)[0]
+        gone = [points[i].id for i in policies.holding(query, (point.payload["text"] for point in points))]
+        if gone:
+            self._client.delete(_NAME, points_selector=gone)
+        return len(gone)
+
+    def close(self) -> None:
+        """Closes the client."""
+        self._client.close()
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        vector = self._embed([query])[0].tolist()
+        found = self._client.query_points(_NAME, query=vector, query_filter=self._live, limit=k).points
+        return [Hit(point.id, point.payload["text"], point.score) for point in found]
+
+    def _write(self, ids: Sequence[Any], texts: Sequence[str]) -> None:
+        vectors = self._embed(texts).tolist()
+        rows = zip(ids, vectors, texts, strict=True)
+        points = [self._models.PointStruct(id=id, vector=vector, payload={"text": text}) for id, vector, text in rows]
+        if points:
+            self._client.upsert(_NAME, points=points)

@@ -1,0 +1,102 @@
+"""The list of adapters: what each is, whether it can be run here, and how it does the three operations."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from forget_datasets.errors import UserError
+from forget_datasets.rows import OPERATIONS
+from forget_eval import adapters
+from forget_eval.adapters.declarations import UNDECLARED, operations, stated
+from forget_eval.adapters.lookup import built_in, origin, plugged_in
+from forget_eval.isolation import environments, requirements
+from forget_eval.packages import PROJECT, install_line, version
+
+ABSENT = "n/a"
+BUILT_IN = "built in"
+COLUMNS = (*OPERATIONS, "ids by", "needs")
+"""Of both tables, after the name and the package."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One adapter.
+
+    Attributes:
+        name: of the adapter.
+        package: that it judges, empty for what is built in.
+        tried: the version that the adapter was tried with, empty if it is this project's own.
+        version: that is installed in this Python, None if none is.
+        environment: the version in the adapter's environment, None if there is none.
+        install: the commands that get the package; empty if none is needed.
+        operations: operation to "native", "emulated", "undeclared" or "n/a".
+        choosers: who chooses the ids that an operation touches, for those that it has.
+        needs: what else it takes, as "an embedder".
+    """
+
+    name: str
+    package: str
+    tried: str
+    version: str | None
+    environment: str | None
+    install: list[str]
+    operations: dict[str, str]
+    choosers: dict[str, str]
+    needs: str
+
+
+def listing() -> list[Row]:
+    """All adapters, built-in first; a broken plugin is left out with a warning."""
+    rows = [_row(name, built_in(name), PROJECT) for name in adapters.BUILT_IN]
+    return rows + list(_plugin_rows())
+
+
+def entries(row: Row) -> list[str]:
+    """A row's entries for `COLUMNS`."""
+    who = " and ".join(dict.fromkeys(chooser for chooser in row.choosers.values() if chooser != UNDECLARED))
+    return [*(row.operations[operation] for operation in OPERATIONS), who, row.needs]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The table of README: nothing in it depends on what is installed."""
+    lines = [["adapter", "package, version tried", *COLUMNS], ["---"] * (2 + len(COLUMNS))]
+    lines += [[f"`{row.name}`", f"{row.package} {row.tried}".strip() or BUILT_IN, *entries(row)] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _row(name: str, adapter: type, source: str) -> Row:
+    package = stated(adapter, "distribution") or source
+    package = "" if package == PROJECT else package
+    done = operations(adapter)
+    needs = [stated(adapter, "needs")] + ["an embedder"] * adapters.wants_embedder(adapter)
+    environment = environments.find(name)
+    return Row(
+        name=name,
+        package=package,
+        tried=stated(adapter, "tried"),
+        version=version(package or PROJECT),
+        environment=environment.packages.get(package) if environment else None,
+        install=_install(name, package, stated(adapter, "extra")),
+        operations={op: done[op]["kind"] if op in done else ABSENT for op in OPERATIONS},
+        choosers={op: how["chooser"] for op, how in done.items()},
+        needs="; ".join(filter(None, needs)),
+    )
+
+
+def _install(name: str, package: str, extra: str) -> list[str]:
+    if not package:
+        return []
+    own = [f"forget-eval env create {name}"] if requirements.packaged(name) else []
+    return [*own, install_line(extra) if extra else f"pip install {package}"]
+
+
+def _plugin_rows() -> Iterator[Row]:
+    for plugin in entry_points(group=adapters.GROUP):
+        if plugin.name in adapters.BUILT_IN:
+            continue
+        try:
+            found = plugged_in(plugin, (adapters.MANDATORY, adapters.ASSISTANT))
+            yield _row(plugin.name, found, origin(plugin))
+        except UserError as error:
+            warnings.warn(f"{error}\n    It is left out.", RuntimeWarning, stacklevel=3)

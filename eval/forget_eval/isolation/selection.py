@@ -1,0 +1,158 @@
+"""Where an adapter runs: in the environment made for it, in a worker with this Python, or in this process."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from forget_datasets.errors import UserError
+from forget_eval import adapters
+from forget_eval.adapters.declarations import stated
+from forget_eval.isolation import environments, requirements
+from forget_eval.isolation.environments import Environment, State
+from forget_eval.isolation.messages import AdapterFault
+from forget_eval.isolation.process import Limits, Worker, this_interpreter
+from forget_eval.isolation.proxy import Kinds, WorkerMemory
+from forget_eval.packages import install_line, version
+from forget_eval.protocols import Embedder
+
+_MEMORY: Kinds = (adapters.MANDATORY,)
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How a run wants its adapters isolated.
+
+    Attributes:
+        isolate: whether an adapter without an environment of its own gets a worker too, with this Python.
+        limits: of workers.
+    """
+
+    isolate: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+def select(
+    name: str,
+    embed: Embedder | None = None,
+    isolation: Isolation | None = None,
+    kinds: Kinds = _MEMORY,
+    also: Sequence[str] = (),
+) -> Any:
+    """The adapter of a name, in a worker if it has an environment or is to be isolated, else in this process.
+
+    A control of ours runs in this process always: it holds no foreign code, and is told the case.
+
+    Args:
+        name: built-in, of a plugin, or `module:Class`.
+        embed: is handed to an adapter whose constructor takes it.
+        isolation: what the command asks for.
+        kinds: sets of methods of which the adapter must have one.
+        also: names that an unknown one may have meant.
+
+    Raises:
+        UserError: there is no such adapter, its package is missing (the message has both ways to get it), its
+            environment is unfinished or broken, or it cannot be made.
+        EnvironmentFault: a worker cannot be started.
+    """
+    isolation = isolation or Isolation()
+    command, environment = _interpreter(name, isolation.isolate)
+    if command is None:
+        found = _found_here(name, kinds, also)
+        _require_package(name, found)
+        return adapters.make(name, found, embed)
+    return WorkerMemory(name, command, embed, isolation.limits, kinds, _told(environment))
+
+
+def wants_embedder(
+    name: str, isolation: Isolation | None = None, kinds: Kinds = _MEMORY, also: Sequence[str] = ()
+) -> bool:
+    """Whether the adapter of a name takes an embedder, found out where it will run.
+
+    Raises:
+        UserError: as `select` does.
+    """
+    isolation = isolation or Isolation()
+    command, _ = _interpreter(name, isolation.isolate)
+    if command is None or name in adapters.BUILT_IN:  # those import their packages only when they are made
+        return adapters.wants_embedder(_found_here(name, kinds, also))
+    return _inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))
+
+
+@cache
+def _inspected(name: str, command: tuple[str, ...], limits: Limits, kinds: tuple[tuple[str, ...], ...]) -> bool:
+    try:
+        worker = Worker(command, None, limits)
+        try:
+            return bool(worker.ask("inspect", name, kinds)["wants_embedder"])
+        finally:
+            worker.end()
+    except AdapterFault as error:
+        raise UserError(str(error) if error.is_users else f"adapter '{name}': {error}\n{error.__cause__}") from error
+
+
+def _found_here(name: str, kinds: Kinds, also: Sequence[str]) -> type:
+    try:
+        return adapters.find(name, kinds, also)
+    except UserError as error:
+        if ":" not in name or not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        own = f"Or in an environment of its own: forget-eval env create {name} --requirements FILE"
+        raise UserError(f"{error}\n    {own}") from error
+
+
+def _interpreter(name: str, isolate: bool) -> tuple[list[str] | None, Environment | None]:
+    """The command of the Python that an adapter runs in; None for this process."""
+    environment = environments.find(name)
+    if environment is not None:
+        _require_usable(environment)
+        return environment.command, environment
+    if not isolate or _is_control(name):
+        return None, None
+    return this_interpreter(), None
+
+
+def _is_control(name: str) -> bool:
+    return name in adapters.BUILT_IN and callable(getattr(adapters.find(name), "_tell", None))
+
+
+def _require_usable(environment: Environment) -> None:
+    name, state = environment.name, environment.state
+    if state is State.UNFINISHED:
+        raise UserError(
+            f"the environment of '{name}' is unfinished.\n    forget-eval env create {name}   finishes it\n"
+            f"    forget-eval env rm {name}       removes it"
+        )
+    if state is State.BROKEN:
+        raise UserError(f"the environment of '{name}' has lost its Python.\n    forget-eval env create {name}")
+    if state is State.STALE:
+        warnings.warn(
+            f"the environment of '{name}' is stale: its requirements have changed since.\n"
+            f"    forget-eval env create {name}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _require_package(name: str, found: type) -> None:
+    distribution, extra = stated(found, "distribution"), stated(found, "extra")
+    if not distribution or version(distribution) is not None or requirements.packaged(name) is None:
+        return
+    lines = {f"forget-eval env create {name}": "an environment of its own (recommended)"}
+    lines[install_line(extra) if extra else f"pip install {distribution}"] = "into this Python"
+    wide = min(max(map(len, lines)), 40)
+    ways = "".join(f"\n    {line:<{wide}}   {what}" for line, what in lines.items())
+    raise UserError(f"adapter '{name}' needs {distribution}, which is not installed.{ways}")
+
+
+def _told(environment: Environment | None) -> dict[str, Any]:
+    """What a manifest says of where a worker runs."""
+    if environment is None:
+        return {"environment": None}
+    return {
+        "environment": environment.name,
+        "python": environment.python,
+        "requirements_sha256": environment.requirements_sha256,
+        "packages": environment.packages,
+    }

@@ -1,0 +1,55 @@
+"""What a requirement file wants beside packages: pip's --no-deps, and source distributions.
+
+Two more comments that this project reads. "# pip: --no-deps" says that the file is whole, and that pip shall not look for
+what its packages ask for. "# source: NAME==VERSION --hash=sha256:…" names a source distribution, of which an environment
+keeps the content in its folder `sources`: some hold what no wheel does.
+"""
+
+import re
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from forget_datasets.errors import EnvironmentFault
+
+FOLDER = "sources"
+_NO_DEPS = re.compile(r"^#\s*pip:\s*--no-deps\b", re.MULTILINE)
+_SOURCE = re.compile(r"^#\s*source:\s*([\w.-]+)(==\S+\s+--hash=sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
+
+
+def options(content: str) -> list[str]:
+    """Of `pip install`, for a requirement file of this content."""
+    return ["--no-deps"] if _NO_DEPS.search(content) else []
+
+
+def fetch(content: str, folder: Path, pip: Sequence[str], run: Callable[[list[str]], None]) -> None:
+    """Downloads the source distributions that a requirement file of this content names, and unpacks them.
+
+    Args:
+        content: of the file.
+        folder: of the environment.
+        pip: the command that is the environment's pip.
+        run: runs a command to its end, and raises EnvironmentFault if that fails; pip fails if a hash is another.
+
+    Raises:
+        EnvironmentFault: what came cannot be unpacked.
+        OSError: the disk refuses.
+    """
+    for name, pin in _SOURCE.findall(content):
+        sources = folder / FOLDER
+        sources.mkdir(exist_ok=True)
+        wanted = sources / f"{name}.txt"
+        wanted.write_text(f"{name}{pin}\n", encoding="utf-8")
+        hashes = ["--require-hashes", "--requirement", str(wanted)]
+        run([*pip, "download", "--no-input", "--no-deps", "--no-binary", name, *hashes, "--dest", str(sources)])
+        for archive in sources.glob("*.tar.gz"):
+            _unpack(archive)
+            archive.unlink()
+
+
+def _unpack(archive: Path) -> None:
+    try:
+        with tarfile.open(archive) as file:
+            file.extractall(archive.parent, filter="data")
+    except tarfile.TarError as error:
+        raise EnvironmentFault(f"{archive} cannot be unpacked: {error}") from error

@@ -1,0 +1,313 @@
+"""Environments of their own: made, listed, used and removed with real venvs, from an index that lies in a folder."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from packaging.specifiers import SpecifierSet
+
+from forget_datasets.errors import EnvironmentFault, UserError
+from forget_eval import locks
+from forget_eval.env_commands import env, isolation_of
+from forget_eval.isolation import environments, interpreters, requirements
+from forget_eval.isolation.environments import State
+from forget_eval.isolation.selection import select, wants_embedder
+
+NAME = "shelves:Shelf"
+SHELF = """
+import tinystore
+
+class Shelf:
+    name = "shelf"
+    distribution = "tinystore"
+    def __init__(self, embed): self.store = tinystore.Store()
+    def reset(self): self.store.clear()
+    def inscribe(self, text): self.store.append(text); return len(self.store)
+    def recall_texts(self, query, k=5): return self.store[:k]
+"""
+
+
+def wheel(folder: Path, name: str, version: str, code: str) -> None:
+    """A package of one module, as pip installs it."""
+    about = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": code,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    lines = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        for path, text in files.items():
+            file.writestr(path, text)
+        file.writestr(f"{about}/RECORD", "\n".join([*lines, f"{about}/RECORD,,"]) + "\n")
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds wheels, a class that needs one of them, its requirements, and the environments."""
+    place = tmp_path_factory.mktemp("environments")
+    (place / "index").mkdir()
+    wheel(place / "index", "tinystore", "1.2", "class Store(list): pass\n")
+    wheel(place / "index", "numpy", "9.9", "")
+    (place / "shelves.py").write_text(SHELF, encoding="utf-8")
+    (place / "needs.txt").write_text("tinystore==1.2\n", encoding="utf-8")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for name, value in _variables(folder).items():
+        monkeypatch.setenv(name, value)
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    """Environments in the folder; pip knows nothing but its wheels."""
+    return {
+        "FORGET_EVAL_ENVS": str(folder / "envs"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder / "index"),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+
+
+def _ones(texts: Sequence[str]) -> Any:
+    return np.ones((len(texts), 1), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> environments.Environment:
+    """One environment for the tests that only look at it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _variables(folder).items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        _begin_and_break_off()
+        done = run("create", NAME, "--requirements", "needs.txt")
+        found = environments.find(NAME)
+    assert done.exit_code == 0, done.exception
+    assert found is not None
+    return found
+
+
+def _begin_and_break_off() -> None:
+    """Leaves what a creation leaves that is killed."""
+    begun = environments.Environment(NAME, "3.11.0", str(Path("needs.txt").absolute()), "0" * 64, True)
+    begun.folder.mkdir(parents=True)
+    environments._write(begun)
+    (begun.folder / "lib").mkdir()
+    (begun.folder / "lib" / "half").write_text("half a file")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(env, list(arguments))
+
+
+def refused(*arguments: str) -> str:
+    """The message of a command that must fail."""
+    error = run(*arguments).exception
+    assert isinstance(error, UserError), error
+    return str(error)
+
+
+def test_an_environment_holds_what_was_asked_for_and_numpy(made: environments.Environment) -> None:
+    assert made.state is State.COMPLETE
+    assert not (made.folder / "lib" / "half").exists()
+    assert made.packages == {"numpy": "9.9", "tinystore": "1.2"}
+    assert made.folder.name == "shelves@Shelf"
+    assert environments.find(NAME) == made
+
+
+def test_a_class_of_the_users_runs_in_it(made: environments.Environment) -> None:
+    with pytest.raises(ImportError):
+        import tinystore  # type: ignore[import-not-found]  # noqa: F401
+    assert wants_embedder(NAME)
+    memory = select(NAME, _ones)
+    memory.reset()
+    memory.inscribe("kept in the environment")
+    assert memory.recall_texts("x") == ["kept in the environment"]
+    memory.close()
+    described = memory.described_by_worker()
+    assert (described["class"], described["version"]) == (NAME, "1.2")
+    assert described["isolation"]["environment"] == NAME
+    assert described["isolation"]["packages"]["tinystore"] == "1.2"
+
+
+def test_the_list_has_everything(made: environments.Environment) -> None:
+    done = run("ls")
+    for cell in (NAME, made.python, "2 packages", "MB", "complete"):
+        assert cell in done.output
+    (row,) = json.loads(run("ls", "--json").stdout)
+    assert (row["name"], row["state"], row["packages"]) == (NAME, "complete", {"numpy": "9.9", "tinystore": "1.2"})
+    assert row["bytes"] > 1_000_000
+
+
+def test_what_is_there_is_not_made_again(made: environments.Environment) -> None:
+    done = run("create", NAME, "--requirements", "needs.txt")
+    assert done.exit_code == 0
+    assert "is there" in done.output
+    assert "is there" in run("create", NAME).output  # what it was made of is known
+
+
+def test_changed_requirements_make_it_stale(made: environments.Environment, folder: Path) -> None:
+    needs = folder / "needs.txt"
+    content = needs.read_text()
+    try:
+        needs.write_text("tinystore\n")
+        found = environments.find(NAME)
+        assert found is not None
+        assert found.state is State.STALE
+        with pytest.warns(RuntimeWarning, match="is stale.*\n.*forget-eval env create"):
+            select(NAME, _ones).close()
+        needs.unlink()
+        assert found.state is State.COMPLETE  # nobody can say otherwise
+    finally:
+        needs.write_text(content)
+
+
+def test_one_without_its_python_is_broken(made: environments.Environment) -> None:
+    python = made.interpreter
+    aside = python.with_name("aside")
+    python.rename(aside)
+    try:
+        assert made.state is State.BROKEN
+        with pytest.raises(UserError, match="has lost its Python"):
+            select(NAME)
+    finally:
+        aside.rename(python)
+
+
+def test_what_pip_refuses_stays_unfinished(folder: Path) -> None:
+    (folder / "other.txt").write_text("tinystore==7\n")
+    message = refused("create", "other:Thing", "--requirements", "other.txt")
+    assert "No matching distribution found for tinystore==7" in message
+    assert "pip.log" in message
+    found = environments.find("other:Thing")
+    assert found is not None
+    assert found.state is State.UNFINISHED
+    with pytest.raises(UserError, match=r"unfinished(.|\n)*env create other:Thing(.|\n)*env rm other:Thing"):
+        select("other:Thing")
+    with locks.held(found.folder, "its making"):
+        assert "in use" in _in_another_process("rm", "other:Thing")
+    assert run("rm", "other:Thing").exit_code == 0
+    assert not found.folder.exists()
+    assert environments.find("other:Thing") is None
+
+
+def _in_another_process(*arguments: str) -> str:
+    """A lock is not seen by the process that holds it."""
+    code = f"import sys; from forget_eval.env_commands import env; env({list(arguments)!r})"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+
+
+def test_nothing_else_is_ever_emptied(folder: Path) -> None:
+    other = folder / "envs" / "mine@Own"
+    other.mkdir(parents=True)
+    (other / "thesis.txt").write_text("years of work")
+    assert "holds something else" in refused("create", "mine:Own", "--requirements", "needs.txt")
+    assert "no environment named 'mine:Own'" in refused("rm", "mine:Own")
+    assert (other / "thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("create", "lehte"), "no adapter named 'lehte'. Did you mean 'lethe'"),
+        (("create", "oracle"), "nothing is known that 'oracle' would need"),
+        (("create", "a:B"), "Add --requirements FILE"),
+        (("create", "a:B", "--requirements", "gone.txt"), "gone.txt: there is no such file"),
+        (("create", "../a:B", "--requirements", "needs.txt"), "can be no adapter's name"),
+        (("create", "a:B", "--requirements", "needs.txt", "--python", "nopython"), "'nopython' is no Python that runs"),
+    ],
+)
+def test_what_cannot_be_made_says_what_to_do(arguments: tuple[str, ...], message: str) -> None:
+    assert message in refused(*arguments)
+
+
+def test_the_folder_of_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGET_EVAL_ENVS", "/a")
+    assert environments.root() == Path("/a")
+    monkeypatch.delenv("FORGET_EVAL_ENVS")
+    monkeypatch.setenv("XDG_DATA_HOME", "/b")
+    assert environments.root() == Path("/b/forget-eval/envs")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", "/c")
+    assert environments.root() == Path("/c/.local/share/forget-eval/envs")
+
+
+def _requirements(tmp_path: Path, content: str) -> requirements.Requirements:
+    path = tmp_path / "reqs.txt"
+    path.write_text(content)
+    return requirements.users(path)
+
+
+def test_comments_of_a_requirement_file_are_read(tmp_path: Path) -> None:
+    found = _requirements(tmp_path, "# Python 3.12.1, 2026-11-30\n# requires-python: >=3.12\na==1\n")
+    assert found.tried == "3.12"
+    assert [v for v in ("3.11.9", "3.12.0", "3.13.2") if found.requires.contains(v)] == ["3.12.0", "3.13.2"]
+    bare = _requirements(tmp_path, "a==1\n")
+    assert (bare.tried, bare.requires) == (None, SpecifierSet(">=3.11"))
+    with pytest.raises(UserError, match=r"requires-python: >=3\.12"):
+        _ = _requirements(tmp_path, "# requires-python: three\n").requires
+
+
+def test_a_python_that_is_not_there_comes_with_the_line_that_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "pyenv"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    absent = "3.13" if sys.version_info[:2] != (3, 13) else "3.12"
+    with pytest.raises(UserError, match=rf"needs Python ==3.*no such Python is here.\n    pyenv install {absent}"):
+        interpreters.choose(SpecifierSet(f"=={absent}.*"), None, "it")
+
+
+def test_pyenvs_folder_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    program = tmp_path / "pyenv" / "versions" / "3.13.7" / "bin" / "python3"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"""#!/bin/sh\necho '["{program}", "3.13.7", true]'\n""")
+    program.chmod(0o755)
+    expected = interpreters.Interpreter(str(program), "3.13.7", True)
+    if sys.version_info[:2] != (3, 13):
+        assert interpreters.choose(SpecifierSet(">=3.11"), "3.13", "it") == expected
+        assert interpreters.named("3.13", SpecifierSet(">=3.11"), "it") == expected
+    with pytest.raises(UserError, match=r"it needs Python <3\.12"):
+        interpreters.named(str(program), SpecifierSet("<3.12"), "it")
+
+
+def test_the_python_that_was_tried_is_preferred_and_another_will_do() -> None:
+    here = f"3.{sys.version_info[1]}"
+    assert interpreters.choose(SpecifierSet(">=3.11"), here, "it").minor == here
+    assert interpreters.choose(SpecifierSet(f"=={here}.*"), "3.99", "it").minor == here
+
+
+def test_options_become_limits() -> None:
+    isolation = isolation_of(True, 5.0, 512)
+    assert (isolation.isolate, isolation.limits.timeout, isolation.limits.memory_mb) == (True, 5.0, 512)
+
+
+def test_a_disk_that_refuses_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "file").write_text("")
+    monkeypatch.setenv("FORGET_EVAL_ENVS", str(folder / "file"))
+    done: Any = run("create", "a:B", "--requirements", "needs.txt").exception
+    assert isinstance(done, EnvironmentFault)

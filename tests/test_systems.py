@@ -1,0 +1,123 @@
+"""Every packaged system through the same checks (`conformance.py`), each in a process of its own.
+
+A system runs in the environment made for it (`forget-eval env create NAME`), else in this Python if it is installed
+here, else its checks fail and say how to make one.
+"""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from forget_eval.adapters.lookup import BUILT_IN, find
+from forget_eval.isolation import environments
+from forget_eval.packages import version
+
+pytestmark = pytest.mark.systems
+
+CONFORMANCE = Path(__file__).parent / "conformance.py"
+SYSTEMS = ("lethe", "mem0", "mempalace", "langgraph", "llama-index", "qdrant", "chroma", "lancedb")
+TARGETS = {name: BUILT_IN[name] for name in SYSTEMS}
+CHECKS = runpy.run_path(str(CONFORMANCE))["CHECKS"]
+KINDS = {
+    "lethe": {"supersede": "native", "release": "native", "purge": "native"},
+    "mem0": {"supersede": "native", "release": "native", "purge": "native"},
+    "mempalace": {"supersede": "native", "purge": "native"},
+    "langgraph": {"supersede": "native", "release": "emulated", "purge": "native"},
+    "llama-index": {"supersede": "native", "purge": "native"},
+    "qdrant": {"supersede": "native", "release": "emulated", "purge": "native"},
+    "chroma": {"supersede": "native", "release": "emulated", "purge": "native"},
+    "lancedb": {"supersede": "native", "release": "emulated", "purge": "native"},
+}
+LONGEST = 600  # seconds: the slowest writes each fact to the disk
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", TARGETS)
+def test_conforms(name: str, check: str) -> None:
+    why_not = results(name)[check]
+    assert why_not is None, why_not
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_declares(name: str) -> None:
+    assert {op: str(kind) for op, kind in find(TARGETS[name]).operations.items()} == KINDS[name]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_was_tried_with_the_version_that_is_pinned(name: str, root: Path) -> None:
+    adapter = find(TARGETS[name])
+    pins = (root / "eval" / "forget_eval" / "environments" / f"{name}.txt").read_text().splitlines()
+    assert f"{adapter.distribution}=={adapter.tried}" in pins
+
+
+def test_mempalace_says_what_it_refuses() -> None:
+    code = (
+        "import conformance; from forget_eval.adapters.mempalace import MempalaceMemory\n"
+        "memory = MempalaceMemory(conformance.embed)\n"
+        "try: memory.inscribe('  ')\n"
+        "except RuntimeError as error: print(error)\n"
+        "memory.close()"
+    )
+    with TemporaryDirectory() as folder:
+        done = run("mempalace", ["-c", code], Path(folder))
+    assert done.stdout.strip() == "mempalace: add_drawer: content must be a non-empty string", done.stderr
+
+
+def test_mem0_says_what_it_refuses() -> None:
+    code = (
+        "import conformance; from forget_eval.adapters.mem0 import Mem0Memory\n"
+        "memory = Mem0Memory(conformance.embed); memory.reset()\n"
+        "try: memory.recall_texts(' ')\n"
+        "except ValueError as error: print(error)\n"
+        "memory.close()"
+    )
+    with TemporaryDirectory() as folder:
+        done = run("mem0", ["-c", code], Path(folder))
+    assert done.stdout.strip() == "Invalid query: cannot be empty or whitespace-only.", done.stderr
+
+
+@cache
+def results(name: str) -> dict[str, str | None]:
+    """What became of each check: None, or why a system does not pass it."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        done = run(name, [str(CONFORMANCE), TARGETS[name], str(report)], Path(folder))
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert "Exception ignored" not in done.stderr, done.stderr[-4000:]
+        found: dict[str, str | None] = json.loads(report.read_text())
+    return found
+
+
+def run(name: str, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a system's Python with an empty home, an empty current folder and a TMPDIR, all below `folder`."""
+    python = interpreter(name)
+    for place in ("home", "here", "tmp"):
+        (folder / place).mkdir()
+    ours = [CONFORMANCE.parent, CONFORMANCE.parent.parent, CONFORMANCE.parent.parent / "eval"]
+    variables = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "tmp"),
+        "PYTHONPATH": os.pathsep.join(map(str, ours)),
+    }
+    command = [python, *arguments]
+    return subprocess.run(
+        command, cwd=folder / "here", env=variables, capture_output=True, text=True, timeout=LONGEST, check=False
+    )
+
+
+def interpreter(name: str) -> str:
+    """The Python that has the system's package."""
+    environment = environments.find(name)
+    if environment is not None and environment.state is environments.State.COMPLETE:
+        return str(environment.interpreter)
+    if version(find(TARGETS[name]).distribution) is None:
+        pytest.fail(f"{name} is not installed: forget-eval env create {name}")
+    return sys.executable
