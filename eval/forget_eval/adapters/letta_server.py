@@ -82,6 +82,11 @@ class LettaServer:
         """Whether both the database and the server are there."""
         return bool(self._children) and all(child.poll() is None for child in self._children)
 
+    def query(self, sql: str) -> str:
+        """What a statement yields in Letta's database, a row a line."""
+        command = [*self._psql(), "--dbname=letta", "--tuples-only", "--no-align", f"--command={sql}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
     def close(self) -> None:
         """Stops the server and the database, with whatever they have started. A second time nothing."""
         with suppress(OSError, ValueError):  # PostgreSQL gives back its shared memory only if it is told to stop
@@ -103,9 +108,11 @@ class LettaServer:
         database = self._begin("postgres", [*as_user, f"{programs}/postgres", "-D", str(data), here, *settings])
         asking = [f"{programs}/pg_isready", "--quiet", f"--host={self._folder}", "--username=postgres"]
         self._await("postgres", database, lambda: subprocess.run(asking, check=False).returncode == 0)
-        psql = [f"{programs}/psql", "--no-psqlrc", f"--host={self._folder}", "--username=postgres"]
-        self._run("psql", [*psql, "--dbname=postgres", "--command=create database letta"])
-        self._run("psql", [*psql, "--dbname=letta", "--command=create extension vector"])
+        self._run("psql", [*self._psql(), "--dbname=postgres", "--command=create database letta"])
+        self._run("psql", [*self._psql(), "--dbname=letta", "--command=create extension vector"])
+
+    def _psql(self) -> list[str]:
+        return [f"{_programs()}/psql", "--no-psqlrc", f"--host={self._folder}", "--username=postgres"]
 
     def _migrate(self) -> None:
         location = f"unix_sock={self._folder}/.s.PGSQL.5432"  # as the driver of the migrations has it

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from forget_datasets.errors import UserError, unknown
+from forget_eval.adapters import mcp
 from forget_eval.adapters.declarations import describe, stated
 from forget_eval.guest import fetch, hosting
 from forget_eval.protocols import Embedder, Memory
@@ -89,6 +90,8 @@ def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,), also: Iterabl
     plugins = {plugin.name: plugin for plugin in entry_points(group=GROUP)}
     if name in BUILT_IN:
         return built_in(name)
+    if mcp.is_name(name):
+        return mcp.find(name)
     if name in plugins:
         return plugged_in(plugins[name], kinds)
     if ":" in name:

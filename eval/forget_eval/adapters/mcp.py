@@ -32,10 +32,10 @@ def find(name: str) -> type:
     """
     found = mapping.load(name.partition(":")[2])
     base = EmbeddingMcpMemory if found.wants_embedder else McpMemory
-    environment = found.server.get("environment")
     attributes = {
         "name": f"{_PREFIX}:{found.name}",
-        "needs": f"`forget-eval env create {environment}`" if environment else "",
+        "environment": found.server.get("environment", ""),
+        "serves": found.server.get("distribution", ""),
         "operations": {op: found.calls[op].keys["kind"] for op in found.operations},
         "choosers": {op: found.calls[op].chooser for op in found.operations},
         "score_scale": found.scale,

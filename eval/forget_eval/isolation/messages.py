@@ -12,6 +12,7 @@ from typing import Any
 
 from forget_datasets.rows import Message, Session
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))  # made before a system can patch `json`
 _INT64 = 2**63
 
 
@@ -31,7 +32,7 @@ class WorkerTraceback(Exception):
 
 def line(message: Mapping[str, Any]) -> bytes:
     """A message as bytes. Lone surrogates, which UTF-8 lacks, travel as escapes."""
-    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+    return _ENCODER.encode(message).encode("ascii") + b"\n"
 
 
 def pack(value: object, containers: bool = True) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from forget_datasets.errors import UserError
 from forget_eval import adapters
+from forget_eval.adapters import mcp
 from forget_eval.adapters.declarations import stated
 from forget_eval.isolation import environments, requirements
 from forget_eval.isolation.environments import Environment, State
@@ -104,6 +105,8 @@ def _found_here(name: str, kinds: Kinds, also: Sequence[str]) -> type:
 
 def _interpreter(name: str, isolate: bool) -> tuple[list[str] | None, Environment | None]:
     """The command of the Python that an adapter runs in; None for this process."""
+    if mcp.is_name(name):  # the server that it starts is a process of its own already
+        return None, None
     environment = environments.find(name)
     if environment is not None:
         _require_usable(environment)

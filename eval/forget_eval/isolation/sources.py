@@ -1,8 +1,8 @@
 """What a requirement file wants beside packages: pip's --no-deps, and source distributions.
 
-Two more comments that this project reads. "# pip: --no-deps" says that the file is whole, and that pip shall not look for
-what its packages ask for. "# source: NAME==VERSION --hash=sha256:…" names a source distribution, of which an environment
-keeps the content in its folder `sources`: some hold what no wheel does.
+Two more comments that this project reads. "# pip: --no-deps" says that the file is whole, and that pip shall not look
+for what its packages ask for. "# source: NAME==VERSION --hash=sha256:…" names a source distribution, whose content an
+environment keeps in its folder `sources`: some hold what no wheel does.
 """
 
 import re
@@ -50,6 +50,7 @@ def fetch(content: str, folder: Path, pip: Sequence[str], run: Callable[[list[st
 def _unpack(archive: Path) -> None:
     try:
         with tarfile.open(archive) as file:
-            file.extractall(archive.parent, filter="data")
+            file.extraction_filter = getattr(tarfile, "data_filter", None)  # which Debian's 3.11 lacks
+            file.extractall(archive.parent)
     except tarfile.TarError as error:
         raise EnvironmentFault(f"{archive} cannot be unpacked: {error}") from error

@@ -1,0 +1,223 @@
+"""Graphiti (PyPI `graphiti-core`), the library below Zep: its graph store and its operations by id, without a model."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from datetime import datetime, timezone
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
+from forget_eval.adapters.graphiti_server import GraphitiServer
+from forget_eval.adapters.scratch import Scratch
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_GROUP = "_"  # Graphiti's own default, in FalkorDB
+_ENDS = ("subject", "statement")  # the two nodes that every fact joins
+_WRITTEN, _ENDED = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2025, 2026))  # noqa: UP017 (as it stores it)
+_LISTING = "MATCH ()-[fact:RELATES_TO]->() RETURN fact.uuid AS id, fact.fact AS text ORDER BY id"
+_MODULES = {
+    "edges": "graphiti_core.edges",
+    "nodes": "graphiti_core.nodes",
+    "search": "graphiti_core.search.search_config",
+    "filters": "graphiti_core.search.search_filters",
+    "drivers": "graphiti_core.driver.falkordb_driver",
+    "embedders": "graphiti_core.embedder.client",
+    "rerankers": "graphiti_core.cross_encoder.client",
+    "models": "graphiti_core.llm_client.client",
+    "falkordb": "falkordb.asyncio",
+    "errors": "redis.exceptions",
+    "falkordblite": "redislite",
+}
+
+
+class GraphitiMemory:
+    """Each fact is an edge between two nodes that are always the same; one graph, made anew by each reset.
+
+    A supersede expires an edge and adds one, a release expires edges, a purge deletes them. Graphiti's search returns
+    expired edges too unless a filter is given: this adapter gives it, for recall and for the choice of ids. Recall is
+    Graphiti's default search, vectors and BM25 fused by rank, which drops what is hardly similar; ids are chosen by the
+    shared policies over cosines. Graphiti's extraction of facts, which needs a language model, is left out.
+    """
+
+    name = "graphiti"
+    distribution = "graphiti-core"
+    extra = "graphiti"
+    tried = "0.31.2"
+    needs = ""
+    operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
+    choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
+    score_scale = Scale.COSINE
+    configuration: ClassVar = {
+        "database": "falkordblite, in memory",
+        "facts": "as edges, without extraction",
+        "language_model": None,
+        "recall": "search(), with the filter that expired_at is null",
+    }
+
+    def __init__(self, embed: Embedder) -> None:
+        self._embed = embed
+        self._server: GraphitiServer | None = None
+        self._scratch = Scratch()
+        self._loop = asyncio.Runner()
+        logging.getLogger("graphiti_core").setLevel(logging.CRITICAL)  # it would log what it raises, texts and all
+        quiet = {"GRAPHITI_TELEMETRY_ENABLED": "false", "PYTHON_DOTENV_DISABLED": "1"}
+        try:
+            with self._scratch.home(**quiet, EMBEDDING_DIM=str(len(embed(["width"])[0]))):
+                core = require("graphiti_core", "graphiti", "adapter 'graphiti'")
+                self._of = SimpleNamespace(**{key: _module(name) for key, name in _MODULES.items()})
+                self._begin(core.Graphiti)
+            self.reset()
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self) -> None:
+        """Deletes the graph and makes an empty one; a database that has died is started anew."""
+        self._numbers = count()
+        try:
+            self._wait(self._empty())
+        except self._of.errors.ConnectionError:
+            self._start()
+            self._wait(self._empty())
+
+    def inscribe(self, text: str) -> str:
+        """Adds an edge."""
+        return self.inscribe_many([text])[0]
+
+    def inscribe_many(self, texts: Sequence[str]) -> list[str]:
+        """Adds edges in one query."""
+        edges = [self._edge(text) for text in texts]
+        if edges:
+            self._wait(self._driver.entity_edge_ops.save_bulk(self._driver, edges))
+        return [edge.uuid for edge in edges]
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """Graphiti's search among what has not expired."""
+        found = self._wait(self._graphiti.search(query, num_results=k, search_filter=self._live))
+        return [edge.fact for edge in found]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Lets the nearest edge expire and adds one."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is not None:
+            self._expire([str(old.id)])
+        self.inscribe(new_text)
+
+    def release(self, query: str) -> int:
+        """Lets the edges expire that stand out under the query."""
+        hits = policies.released(self._nearest(query, policies.POOL))
+        self._expire([str(hit.id) for hit in hits])
+        return len(hits)
+
+    def purge(self, query: str) -> int:
+        """Deletes every edge whose fact holds the identifier, expired ones too."""
+        stored = self._wait(self._driver.execute_query(_LISTING))[0]
+        found = policies.holding(query, (edge["text"] for edge in stored))
+        if found:
+            self._wait(self._of.edges.EntityEdge.delete_by_uuids(self._driver, [stored[i]["id"] for i in found]))
+        return len(found)
+
+    def close(self) -> None:
+        """Ends the database and removes its folder."""
+        if self._server is not None:
+            self._wait(self._graphiti.close())
+            self._server.close()
+            self._server = None
+        self._loop.close()
+        self._scratch.close()
+
+    def _begin(self, graphiti: Any) -> None:
+        """Starts the database and makes Graphiti's client, with nothing behind it that could ask a model."""
+        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder)
+        self._database = self._of.falkordb.FalkorDB(unix_socket_path=self._server.socket)
+        self._driver = self._of.drivers.FalkorDriver(falkor_db=self._database)
+        model, embedder, reranker = _clients(self._of, self._embed)
+        self._graphiti = graphiti(
+            graph_driver=self._driver, llm_client=model, embedder=embedder, cross_encoder=reranker
+        )
+        is_null = self._of.filters.DateFilter(comparison_operator=self._of.filters.ComparisonOperator.is_null)
+        self._live = self._of.filters.SearchFilters(expired_at=[[is_null]])
+
+    def _start(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder)
+
+    async def _empty(self) -> None:
+        """Deletes the graph whole: were its nodes deleted, its index would weigh words by what it held before."""
+        for name in await self._database.list_graphs():
+            await self._database.select_graph(name).delete()
+        await self._driver.build_indices_and_constraints()
+        for name in _ENDS:
+            vector = self._embed([name])[0].tolist()
+            node = self._of.nodes.EntityNode(
+                uuid=name, name=name, name_embedding=vector, group_id=_GROUP, created_at=_WRITTEN
+            )
+            await node.save(self._driver)
+
+    def _edge(self, text: str) -> Any:
+        source, target = _ENDS
+        return self._of.edges.EntityEdge(
+            uuid=f"fact-{next(self._numbers):06}",
+            group_id=_GROUP,
+            source_node_uuid=source,
+            target_node_uuid=target,
+            name="STATES",
+            fact=text,
+            fact_embedding=self._embed([text])[0].tolist(),
+            created_at=_WRITTEN,
+            valid_at=_WRITTEN,
+        )
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        """The nearest edges that have not expired. Graphiti finds them by cosine, without telling it."""
+        of = self._of.search
+        method = of.EdgeSearchConfig(search_methods=[of.EdgeSearchMethod.cosine_similarity], sim_min_score=-1.0)
+        config = of.SearchConfig(edge_config=method, limit=k)
+        edges = self._wait(self._graphiti.search_(query, config, search_filter=self._live)).edges
+        if not edges:
+            return []
+        scores = self._embed([edge.fact for edge in edges]) @ self._embed([query])[0]
+        hits = [Hit(edge.uuid, edge.fact, float(score)) for edge, score in zip(edges, scores, strict=True)]
+        return sorted(hits, key=lambda hit: -hit.score)
+
+    def _expire(self, ids: Sequence[str]) -> None:
+        self._wait(self._expired(ids))
+
+    async def _expired(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            edge = await self._of.edges.EntityEdge.get_by_uuid(self._driver, id)
+            await edge.load_fact_embedding(self._driver)
+            edge.expired_at = edge.invalid_at = _ENDED
+            await edge.save(self._driver)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._loop.run(coroutine)
+
+
+def _module(name: str) -> Any:
+    return require(name, "graphiti", "adapter 'graphiti'")
+
+
+def _clients(of: SimpleNamespace, embed: Embedder) -> tuple[Any, Any, Any]:
+    """A language model and a reranker that refuse, and the embedder."""
+
+    class Model(of.models.LLMClient):  # type: ignore[misc, name-defined]
+        async def _generate_response(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
+            raise RuntimeError("graphiti asked a language model, of which there is none")
+
+    class Reranker(of.rerankers.CrossEncoderClient):  # type: ignore[misc, name-defined]
+        async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
+            raise RuntimeError("graphiti asked a reranker, of which there is none")
+
+    class Embeddings(of.embedders.EmbedderClient):  # type: ignore[misc, name-defined]
+        async def create(self, input_data: list[str]) -> list[float]:
+            vector: list[float] = embed(input_data)[0].tolist()
+            return vector
+
+    return Model(None), Embeddings(), Reranker()
