@@ -2,22 +2,27 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from forget_datasets import manifest
-from forget_datasets.errors import UserError, unknown
+from forget_datasets import manifest, releases
+from forget_datasets.audits import Audit
+from forget_datasets.claims import HANDMADE
+from forget_datasets.errors import UserError
 from forget_datasets.forgeteval import handmade, languages, screening, stream_cases
 from forget_datasets.forgeteval.audit import Audit as ForgetEvalAudit
 from forget_datasets.forgeteval.pools import Listed
 from forget_datasets.membehave import TRIPLETS, Parameters, Triplet, generate
-from forget_datasets.membehave.audit import CONFIGS, Audit, Audits
+from forget_datasets.membehave.audit import CONFIGS, Audits
 from forget_datasets.provenance import Provenance
 from forget_datasets.rows import LEVELS, GeneratedCase
 from forget_datasets.schema import SCHEMAS
 from forget_datasets.shards import GROUP_BYTES, ShardWriter, hash_shards
-from forget_datasets.staging import Outcome, staged
+from forget_datasets.staging import Outcome, disk_faults, staged
+from forget_datasets.target import require_replaceable
 
+_Filled = tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Any] | None]  # configs, and what the generator knows
 _SHOWN = 5
 _LEVEL_GROUP_BYTES = GROUP_BYTES // 4  # six files are written at a time, and three read in step
 
@@ -58,28 +63,26 @@ def build_forgeteval(
         Refused: a control lands where it must not, or the proof of a case fails.
         EnvironmentFault: the disk refuses.
     """
-    if n_per_family < 1 or distractors < 0:
-        raise UserError(f"cannot build {n_per_family} cases a family with {distractors} distractors")
     tags = list(dict.fromkeys(langs))
-    for tag in tags:
-        if tag not in languages.available():
-            raise unknown("language", tag, languages.available())
     parameters = {
         "langs": tags, "n_per_family": n_per_family, "distractors": distractors, "seed": seed, "stress": stress,
     }  # fmt: skip
-    manifest.check_target(out, "forgeteval", parameters, force)
-    with staged(out) as stage:
+    if n_per_family < 1 or distractors < 0:
+        raise UserError(f"cannot build {n_per_family} cases a family with {distractors} distractors")
+    for tag in tags:
+        _require_room(languages.load(tag), n_per_family, distractors)
+
+    def fill(folder: Path) -> _Filled:
         configs = {}
         for tag in tags:
             name = f"{tag}-stress" if stress else tag
             _refuse(tag, screening.screen_language(languages.load(tag)))
             cases = stream_cases(n_per_family, seed, distractors, tag)
-            configs[name] = _with_language(_config(stage.folder, name, cases, progress), languages.load(tag))
-        configs["handmade"] = _config(stage.folder, "handmade", handmade.load(), progress)
-        built = manifest.write(stage.folder, "forgeteval", parameters, configs)
-    if settled and stage.outcome:
-        settled(stage.outcome)
-    return built
+            configs[name] = _with_language(_write_cases(folder, name, cases, progress), languages.load(tag))
+        configs[HANDMADE] = _write_cases(folder, HANDMADE, handmade.load(), progress)
+        return configs, None
+
+    return _build(out, "forgeteval", parameters, fill, force, settled)
 
 
 def build_membehave(
@@ -118,31 +121,62 @@ def build_membehave(
         Refused: a control lands where it must not, or an item contradicts itself.
         EnvironmentFault: the disk refuses.
     """
-    if triplets < 1:
-        raise UserError(f"cannot build {triplets} triplets: ask for one or more")
     shape = Parameters(triplets_per_user, sessions_per_user, same_message, noise)
     parameters = {
         "triplets": triplets, "triplets_per_user": triplets_per_user, "sessions_per_user": shape.sessions,
         "same_message": float(same_message), "noise": float(noise), "seed": seed, "gated": gated,
     }  # fmt: skip
-    manifest.check_target(out, "membehave", parameters, force)
-    told = generate(
-        triplets,
-        triplets_per_user=triplets_per_user,
-        sessions_per_user=shape.sessions,
-        seed=seed,
-        same_message=same_message,
-        noise=noise,
-    )
-    with staged(out) as stage:
+    if triplets < 1:
+        raise UserError(f"cannot build {triplets} triplets: ask for one or more")
+
+    def fill(folder: Path) -> _Filled:
+        told = generate(triplets, seed=seed, **asdict(shape))
         provenance, audit = Provenance(seed), Audits(noise)
         audits = {config: audit(config) for config in CONFIGS}
-        splits = _write_levels(stage.folder, map(provenance.watch, told), audits, progress)
-        configs = {config: _config_of(stage.folder, config, splits[config], audits[config]) for config in CONFIGS}
-        built = manifest.write(stage.folder, "membehave", parameters, configs, provenance.summary())
+        splits = _write_levels(folder, map(provenance.watch, told), audits, progress)
+        configs = {config: _level_figures(folder, config, splits[config], audits[config]) for config in CONFIGS}
+        return configs, provenance.summary()
+
+    return _build(out, "membehave", parameters, fill, force, settled)
+
+
+def _build(
+    out: Path,
+    dataset: str,
+    parameters: Mapping[str, Any],
+    fill: Callable[[Path], _Filled],
+    force: bool,
+    settled: Callable[[Outcome], None] | None,
+) -> dict[str, Any]:
+    """Builds a dataset: `fill` writes its data into a folder and tells the figures of the configs."""
+    with disk_faults(out):
+        require_replaceable(out, dataset, parameters, force)
+    with staged(out) as stage:
+        built = manifest.write(stage.folder, dataset, parameters, *fill(stage.folder))
+        releases.carry(out, stage.folder, dataset)
     if settled and stage.outcome:
         settled(stage.outcome)
     return built
+
+
+def _require_room(language: languages.Language, n_per_family: int, distractors: int) -> None:
+    """Raises UserError if a language cannot make so many cases a family, whose templates take turns, or distractors."""
+    if distractors > len(language.distractors):
+        raise UserError(
+            f"'{language.tag}' has {len(language.distractors)} distractors; {distractors} were asked for. "
+            "Ask for fewer, or add some to its language file."
+        )
+    limits = {
+        len(group) * language.capacity(template) + place: template
+        for group in language.templates.values()
+        for place, template in enumerate(group.values())
+    }
+    if n_per_family > (limit := min(limits)):
+        scarce = limits[limit]
+        raise UserError(
+            f"'{language.tag}' makes at most {limit:,} cases a family, and {n_per_family:,} were asked for: its "
+            f"template {scarce.family}.{scarce.name} has words for {language.capacity(scarce):,}. Ask for fewer."
+        )
 
 
 def _write_levels(
@@ -160,12 +194,7 @@ def _write_levels(
         for triplet in triplets:
             for config, items in zip(CONFIGS, (triplet.default, triplet.extended), strict=True):
                 for item in items:
-                    row = item.to_row()
-                    found = audits[config].add(row)
-                    _refuse(config, [f"{item.item_id}: {column or 'row'}: {what}" for column, what in found])
-                    writers[config, item.level].add(row)
-                    if progress:
-                        progress(config)
+                    _add(config, item.item_id, item.to_row(), audits[config], writers[config, item.level], progress)
         return {
             config: {
                 level: manifest.split_figures(f"data/{config}", writers[config, level].close()) for level in LEVELS
@@ -174,39 +203,47 @@ def _write_levels(
         }
 
 
-def _config_of(folder: Path, config: str, splits: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
+def _level_figures(folder: Path, config: str, splits: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
     """What the manifest says of a config, whose rows are read back for the hash: they were written level by level."""
-    _refuse(config, [f"{key}: {column or 'row'}: {what}" for key, column, what in audit.close()])
     files = [folder / file for split in splits.values() for file in split["files"]]
-    return {
-        "rows": sum(split["rows"] for split in splits.values()),
-        "content_hash": hash_shards(files, SCHEMAS["membehave"]),
-        "splits": splits,
-        **audit.summary(),
-    }
+    return _figures(config, splits, hash_shards(files, SCHEMAS["membehave"]), audit)
 
 
-def _config(
-    folder: Path, name: str, cases: Iterable[GeneratedCase], progress: Callable[[str], None] | None
+def _write_cases(
+    folder: Path, config: str, cases: Iterable[GeneratedCase], progress: Callable[[str], None] | None
 ) -> dict[str, Any]:
     audit = ForgetEvalAudit()
-    with ShardWriter(folder / "data" / name, "test", SCHEMAS["forgeteval"]) as writer:
+    with ShardWriter(folder / "data" / config, "test", SCHEMAS["forgeteval"]) as writer:
         try:
             for case in cases:
-                row = case.to_row()
-                _refuse(name, [f"{case.id}: {column or 'row'}: {what}" for column, what in audit.add(row)])
-                writer.add(row)
-                if progress:
-                    progress(name)
+                _add(config, case.id, case.to_row(), audit, writer, progress)
         except screening.ScreeningError as error:
-            raise Refused(f"config '{name}' is not fit to be built: {error}") from error
+            raise Refused(f"config '{config}' is not fit to be built: {error}") from error
         written = writer.close()
-    return {
-        "rows": written.rows,
-        "content_hash": written.content_hash,
-        "splits": {"test": manifest.split_figures(f"data/{name}", written)},
-        **audit.summary(),
-    }
+    splits = {"test": manifest.split_figures(f"data/{config}", written)}
+    return _figures(config, splits, written.content_hash, audit)
+
+
+def _add(
+    config: str,
+    key: str,
+    row: Mapping[str, Any],
+    audit: Audit,
+    writer: ShardWriter,
+    progress: Callable[[str], None] | None,
+) -> None:
+    """Writes a row, unless the audit finds something wrong with it."""
+    _refuse(config, [f"{key}: {column or 'row'}: {what}" for column, what in audit.add(row)])
+    writer.add(row)
+    if progress:
+        progress(config)
+
+
+def _figures(config: str, splits: Mapping[str, Any], content_hash: str, audit: Audit) -> dict[str, Any]:
+    """What the manifest says of a config once all its rows are written."""
+    _refuse(config, [f"{key}: {column or 'row'}: {what}" for key, column, what in audit.close()])
+    rows = sum(split["rows"] for split in splits.values())
+    return {"rows": rows, "content_hash": content_hash, "splits": splits, **audit.summary()}
 
 
 def _with_language(figures: dict[str, Any], language: languages.Language) -> dict[str, Any]:

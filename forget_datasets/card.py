@@ -9,17 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 
+from forget_datasets.errors import UserError
 from forget_datasets.schema import SCHEMAS, type_name
+
+BEGIN, END = "<!-- forget-datasets card: replaced by every release -->", "<!-- end of forget-datasets card -->"
+"""What stands between these two lines is ours; people may write above and below."""
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def render(manifest: Mapping[str, Any], source: str | None = None) -> str:
+def render(
+    manifest: Mapping[str, Any], source: str | None = None, version: str | None = None, gated: bool = False
+) -> str:
     """The card as Markdown with YAML in front.
 
     Args:
         manifest: of the build.
         source: what the examples load, a folder or a repository of the Hub; by default the dataset's name.
+        version: of the release, which the examples then name.
+        gated: asks who wants the data, as a build with that parameter does.
 
     Raises:
         jinja2.UndefinedError: the template names what the manifest does not have.
@@ -45,21 +53,71 @@ def render(manifest: Mapping[str, Any], source: str | None = None) -> str:
     fields = [_field(field) for field in SCHEMAS[dataset]]
     template = environment.get_template(f"{dataset}.md.j2")
     body = template.render(
-        manifest=manifest, fields=fields, templates=_templates(manifest["configs"]), source=source or dataset
+        manifest=manifest,
+        fields=fields,
+        templates=_templates(manifest["configs"]),
+        source=source or dataset,
+        version=version,
+        gated=_is_to_ask(manifest, gated),
     )
-    return f"---\n{_front_matter(manifest)}\n---\n\n{body}"
+    return f"---\n{_front_matter(metadata(manifest, gated))}\n---\n\n{BEGIN}\n{body.strip()}\n{END}\n"
 
 
-def metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The YAML in front of the card, as data: what the Hub and `load_dataset` read."""
+def merge(ours: str, existing: str) -> str:
+    """A card of ours put into an existing one, of which all that is not ours stays.
+
+    Keys of the YAML that ours lacks stay, and so do further tags. Text outside our markers stays where it is; a card
+    without markers goes below ours. Merging once more changes nothing.
+
+    Raises:
+        UserError: the existing card has a broken YAML, or markers that are not one pair.
+    """
+    our_data, our_text = _parts(ours)
+    their_data, their_text = _parts(existing)
+    data = {**their_data, **our_data}
+    further = their_data.get("tags")
+    data["tags"] = list(dict.fromkeys([*our_data["tags"], *(further if isinstance(further, list) else [])]))
+    begin, end = their_text.find(BEGIN), their_text.find(END)
+    if (their_text.count(BEGIN), their_text.count(END)) == (0, 0):
+        below = their_text.strip()
+        text = our_text + (f"\n{below}\n" if below else "")
+    elif (their_text.count(BEGIN), their_text.count(END)) == (1, 1) and begin < end:
+        text = their_text[:begin] + our_text.strip() + their_text[end + len(END) :]
+    else:
+        raise UserError(f"the existing card should have the lines '{BEGIN}' and '{END}' once each, in this order")
+    return f"---\n{_front_matter(data)}\n---\n{text}"
+
+
+def _parts(text: str) -> tuple[dict[str, Any], str]:
+    """The YAML of a card as data, nulls and all, and the text behind it."""
+    import yaml
+    from huggingface_hub.repocard import REGEX_YAML_BLOCK
+
+    block = REGEX_YAML_BLOCK.search(text)
+    try:
+        data = yaml.safe_load(block[2]) if block else {}
+    except yaml.YAMLError as error:
+        raise UserError(f"the YAML of the existing card cannot be read: {error}. Mend it on the Hub first") from error
+    if not isinstance(data, dict | None):
+        raise UserError("the YAML of the existing card is no list of keys. Mend it on the Hub first")
+    return data or {}, text[block.end() :] if block else text
+
+
+def _is_to_ask(manifest: Mapping[str, Any], gated: bool) -> bool:
+    return gated or bool(manifest["parameters"].get("gated"))
+
+
+def metadata(manifest: Mapping[str, Any], gated: bool = False) -> dict[str, Any]:
+    """The YAML in front of the card, as data: what the Hub and `load_dataset` read. `gated` as for `render`."""
     static = tomllib.loads((prose_folder() / f"{manifest['dataset']}.toml").read_text(encoding="utf-8"))
     configs: Mapping[str, Any] = manifest["configs"]
     tags = sorted({tag for config in configs.values() for tag in config.get("languages", ())})
     gate = static.pop("gated", {})
+    del static["croissant"]
     return {
         "language": tags,
         **static,
-        **(gate if manifest["parameters"].get("gated") else {}),
+        **(gate if _is_to_ask(manifest, gated) else {}),
         "size_categories": [size_category(sum(config["rows"] for config in configs.values()))],
         "configs": [_data_files(name, config, first=i == 0) for i, (name, config) in enumerate(configs.items())],
         "dataset_info": _dataset_info(manifest),
@@ -68,16 +126,19 @@ def metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def counts(text: str) -> dict[str, dict[str, int]]:
     """The number of examples that an existing card states, by config and split. Raises ValueError for a broken one."""
-    from huggingface_hub import DatasetCard
-
     try:
-        infos = DatasetCard(text, ignore_metadata_errors=True).data.get("dataset_info") or []
+        infos = _yaml(text).get("dataset_info") or []
         return {
             info.get("config_name", "default"): {split["name"]: split["num_examples"] for split in info["splits"]}
             for info in ([infos] if isinstance(infos, dict) else infos)
         }
-    except Exception as error:  # the YAML reader has errors of its own, and a foreign card any shape
+    except (AttributeError, KeyError, TypeError) as error:  # a foreign card may have any shape
         raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def is_gated(text: str) -> bool:
+    """Whether an existing card asks who wants the data. Raises ValueError for a broken one."""
+    return "extra_gated_fields" in _yaml(text)
 
 
 def size_category(rows: int) -> str:
@@ -91,10 +152,19 @@ def prose_folder() -> Path:
     return packaged if packaged.is_dir() else packaged.parent.parent / "cards"
 
 
-def _front_matter(manifest: Mapping[str, Any]) -> str:
-    from huggingface_hub import DatasetCardData
+def _yaml(text: str) -> dict[str, Any]:
+    from huggingface_hub import DatasetCard
 
-    return DatasetCardData(**metadata(manifest)).to_yaml().rstrip("\n")
+    try:
+        return dict(vars(DatasetCard(text, ignore_metadata_errors=True).data))
+    except Exception as error:  # the YAML reader has errors of its own
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _front_matter(data: Mapping[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=1000)).rstrip("\n")
 
 
 def _data_files(name: str, config: Mapping[str, Any], first: bool) -> dict[str, Any]:

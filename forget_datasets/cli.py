@@ -1,16 +1,15 @@
 """The command `forget-datasets`. Heavy imports wait inside the commands, so that help is instant."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from forget_datasets import __version__
-from forget_datasets.errors import EnvironmentFault, UserError, unknown
+from forget_datasets import __version__, console
+from forget_datasets.errors import UserError, unknown
 
 PROGRAM = "forget-datasets"
 
@@ -27,10 +26,26 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class Folder(click.Path):
+    """A folder, with ~ for the home folder: in --out=~/data no shell expands it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Raises UserError for the home of nobody, and for a name that is empty."""
+        if not value:
+            raise UserError(f"{param.get_error_hint(ctx) if param else 'a folder'} is empty; name a folder")
+        try:
+            return Path(value).expanduser()
+        except RuntimeError as error:
+            raise UserError(f"{value}: nobody has that home folder. For one of that name write ./{value}") from error
+
+
+_FOLDER = Folder()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name=PROGRAM)
 def program() -> None:
-    """Builds and checks the forgetting benchmarks ForgetEval and MemBehave."""
+    """Builds, checks and publishes the forgetting benchmarks ForgetEval and MemBehave."""
 
 
 @program.group(cls=Commands)
@@ -46,7 +61,7 @@ def build() -> None:
 @click.option("--n-per-family", type=click.IntRange(min=1), help="Cases per family and language.")
 @click.option("--distractors", type=click.IntRange(min=0), help="Unrelated facts mixed into each case.")
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to make.")
+@click.option("--out", type=_FOLDER, required=True, help="Folder to make.")
 @click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
 def forgeteval(
     langs: Sequence[str],
@@ -105,7 +120,7 @@ def forgeteval(
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
 @click.option("--gated", is_flag=True, help="Let the card ask who wants the data and what for.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to make.")
+@click.option("--out", type=_FOLDER, required=True, help="Folder to make.")
 @click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
 def membehave(out: Path, triplets: int, **options: Any) -> None:
     """Build MemBehave: Forgetting, the configs default and extended, each split into low, med and high."""
@@ -118,7 +133,7 @@ def membehave(out: Path, triplets: int, **options: Any) -> None:
 
 
 @program.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=_FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def validate(folder: Path, as_json: bool) -> None:
     """Work out checks, controls, counts and hashes again from the Parquet alone; exit 1 if anything is wrong."""
@@ -137,7 +152,7 @@ def validate(folder: Path, as_json: bool) -> None:
                 for p in found.problems
             ],
         }
-        click.echo(json.dumps(findings, ensure_ascii=False, indent=2))
+        console.print_json(findings)
     else:
         for problem in found.problems:
             click.echo(str(problem))
@@ -145,6 +160,66 @@ def validate(folder: Path, as_json: bool) -> None:
         click.echo(f"{folder}: {found.dataset}, {found.rows:,} rows in {len(found.configs)} configs: {verdict}")
     if found.problems:
         sys.exit(1)
+
+
+_VERSION = click.option("--version", required=True, help="Three numbers, such as 1.0.0.")
+_NOTES = click.option("--note", "notes", multiple=True, help="A change line of your own; repeat for several.")
+
+
+@program.command()
+@click.argument("folder", type=_FOLDER)
+@_VERSION
+@_NOTES
+@click.option("--repo-id", metavar="ORG/NAME", help="Continue the releases of a dataset on the Hub.")
+def release(folder: Path, version: str, notes: Sequence[str], repo_id: str | None) -> None:
+    """Freeze a dataset: validate it, and tie the version to its content hash in RELEASES.md for good."""
+    from forget_datasets import releases
+    from forget_datasets.hub import plan
+    from forget_datasets.hub.reference import parse
+
+    published = plan.published(parse(repo_id).repo) if repo_id else None
+    with _progress("validating", None) as progress:
+        frozen, known = releases.freeze(folder, version, notes, published, progress)
+    releases.write(folder, known)
+    click.echo(f"{folder}: {known.dataset} {frozen.version}, content hash {frozen.content_hash}\n{frozen.changes}")
+
+
+@program.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--repo-id", metavar="ORG/NAME", required=True, help="The dataset on the Hub; made if need be.")
+@_VERSION
+@_NOTES
+@click.option("--private", is_flag=True, help="Make a new repository private.")
+@click.option("--gated", is_flag=True, help="Ask who wants the files and what for, before they are handed out.")
+@click.option("--yes", is_flag=True, help="Do it. Without, it is shown what would be done.")
+def publish(
+    folder: Path, repo_id: str, version: str, notes: Sequence[str], private: bool, gated: bool, yes: bool
+) -> None:
+    """Publish a release on the Hub: one commit, loaded back and compared, then a tag."""
+    from forget_datasets.hub import plan, publish
+    from forget_datasets.hub.reference import parse
+
+    with _progress("validating", None) as progress:
+        planned = plan.make(folder, parse(repo_id).repo, version, notes, private, gated, progress)
+    for line in plan.describe(planned):
+        click.echo(line)
+    if not yes:
+        click.echo("Nothing was done. To do it add --yes.")
+        return
+    commit = publish.publish(planned, click.echo)
+    click.echo(f"{planned.reference} is published, at {commit}")
+
+
+@program.command()
+@click.argument("reference", metavar="ORG/NAME@vX.Y.Z")
+def verify(reference: str) -> None:
+    """Fetch a release and compare its rows with the hash that it was released with; exit 2 if they differ."""
+    from forget_datasets.hub import verify
+    from forget_datasets.hub.reference import parse
+
+    with _progress("verifying", None) as progress:
+        release, commit, rows = verify.verify(parse(reference), progress)
+    click.echo(f"{reference}: {rows:,} rows at {commit}, content hash {release.content_hash}, as released")
 
 
 _OUTCOMES = {"new": "built", "unchanged": "already built, nothing to do", "replaced": "built in place of the old one"}
@@ -176,10 +251,6 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[[str], None] | 
         yield lambda config: bar.update(task, advance=1, description=f"{what} {config}")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command. Exits with 2 for bad input, with 1 if the machine is in the way or something is not valid."""
-    try:
-        program.main(arguments, prog_name=PROGRAM)
-    except UserError as error:
-        click.echo(f"{PROGRAM}: {error}", err=True)
-        sys.exit(1 if isinstance(error, EnvironmentFault) else 2)
+    console.run(program, PROGRAM, arguments, "interrupted. Nothing half-written was left, and what was there is there.")

@@ -3,39 +3,59 @@
 import json
 import platform
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from forget_datasets import __version__, card
+from forget_datasets import __version__, card, croissant
 from forget_datasets.errors import UserError
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
+from forget_datasets.shapes import misfit, read_json
 from forget_datasets.shards import Written
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
-OWN = frozenset({MANIFEST, CARD})
-"""What a dataset folder holds beside the files that its manifest names; with anything else it is not replaced."""
+
+_REMEDY = "Build the dataset again, or download it again."
+_SPLIT = {
+    "files": [str], "rows?": int, "content_hash?": str, "file_bytes?": int, "arrow_bytes?": int,
+}  # fmt: skip
+_CONFIG = {"splits": {str: _SPLIT}, "rows?": int, "content_hash?": str, "languages?": [str]}
+_SHAPE = {
+    "dataset": tuple(SCHEMAS),
+    "schema_version": int,
+    "parameters?": dict,
+    "generation?": dict,
+    "configs": {str: _CONFIG},
+    "versions?": {str: str},
+}
+_PARAMETERS = {
+    "forgeteval": {"langs?": [str], "n_per_family?": int, "distractors?": int, "seed?": int, "stress?": bool},
+    "membehave": {
+        "triplets?": int, "triplets_per_user?": int, "sessions_per_user?": int, "same_message?": float,
+        "noise?": float, "seed?": int, "gated?": bool,
+    },
+}  # fmt: skip
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The manifest of a dataset folder. Raises UserError if there is none or it cannot be read."""
+    """The manifest of a dataset folder, every key that has a meaning here of the type that it must have.
+
+    Keys beyond the dataset, the schema's version and the files of the splits may be missing.
+
+    Raises:
+        UserError: there is none, or it is not as it should be; the message names file and key.
+        EnvironmentFault: the disk refuses.
+    """
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        manifest = read_json(path, _SHAPE, _REMEDY)
+    except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{folder} has no {MANIFEST}, so it is no dataset of ours") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON ({error}). Build the dataset again.") from error
-    if not isinstance(manifest, dict) or manifest.get("dataset") not in SCHEMAS:
-        raise UserError(f"{path}: names none of the datasets {', '.join(SCHEMAS)}")
-    try:
-        _data_files(manifest)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{path}: its configs do not list the files of their splits. Build the dataset again."
-        ) from error
+    if what := misfit(manifest.get("parameters", {}), _PARAMETERS[manifest["dataset"]], "parameters"):
+        raise UserError(f"{path}: {what}. {_REMEDY}")
     return manifest
 
 
@@ -46,7 +66,7 @@ def write(
     configs: Mapping[str, Mapping[str, Any]],
     generation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Writes manifest and card beside the data, and returns the manifest; a rerun writes the same bytes.
+    """Writes manifest, card and Croissant metadata beside the data; a rerun writes the same bytes.
 
     Args:
         folder: of the dataset.
@@ -54,6 +74,9 @@ def write(
         parameters: of the build.
         configs: what the rows of each config show; anyone can work it out again.
         generation: what only the generator knows, if there is such a thing.
+
+    Returns:
+        The manifest.
     """
     manifest = {
         "dataset": dataset,
@@ -70,6 +93,7 @@ def write(
     text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     (folder / CARD).write_text(card.render(manifest), encoding="utf-8")
+    (folder / croissant.CROISSANT).write_text(croissant.render(folder, manifest), encoding="utf-8")
     return manifest
 
 
@@ -84,31 +108,13 @@ def split_figures(place: str, written: Written) -> dict[str, Any]:
     }
 
 
-def check_target(out: Path, dataset: str, parameters: Mapping[str, Any], force: bool) -> None:
-    """Raises UserError if `out` must not be replaced by a dataset of these parameters."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise UserError(f"{out} is a file; choose another folder")
-    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    if not files:
-        return
-    there = read(out)
-    if foreign := sorted(files - OWN - _data_files(there)):
-        raise UserError(f"{out} holds '{foreign[0]}', which is none of ours, and is left alone; choose another folder")
-    if force:
-        return
-    if there["dataset"] != dataset:
-        raise UserError(f"{out} holds {there['dataset']}, not {dataset}; choose another folder, or add --force")
-    had = there.get("parameters", {})
-    for name, value in parameters.items():
-        if had.get(name) != value:
-            raise UserError(
-                f"{out} holds a dataset with {name} {had.get(name)}, not {value}; "
-                "choose another folder, or add --force to replace it"
-            )
+def content_hash(manifest: Mapping[str, Any]) -> str:
+    """What all rows of a dataset are known by: the sha256 of `<config> <content hash>` lines, sorted by config."""
+    lines = (f"{name} {config['content_hash']}\n" for name, config in sorted(manifest["configs"].items()))
+    return sha256("".join(lines).encode()).hexdigest()
 
 
-def _data_files(manifest: Mapping[str, Any]) -> set[str]:
+def data_files(manifest: Mapping[str, Any]) -> set[str]:
+    """The files that a manifest lists, relative to its folder."""
     splits = [split for config in manifest["configs"].values() for split in config["splits"].values()]
     return {file for split in splits for file in split["files"]}

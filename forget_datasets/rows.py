@@ -180,10 +180,25 @@ def canonical(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
+class RowHash:
+    """The sha256 of canonical rows in their order, one a line, fed a row at a time."""
+
+    def __init__(self) -> None:
+        self._digest = sha256()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Takes in the next row."""
+        self._digest.update(canonical(row))
+        self._digest.update(b"\n")
+
+    def hexdigest(self) -> str:
+        """The hash of all rows so far."""
+        return self._digest.hexdigest()
+
+
 def content_hash(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The sha256 of the canonical rows in their order, one a line."""
-    digest = sha256()
+    """The `RowHash` of all rows."""
+    whole = RowHash()
     for row in rows:
-        digest.update(canonical(row))
-        digest.update(b"\n")
-    return digest.hexdigest()
+        whole.add(row)
+    return whole.hexdigest()

@@ -1,6 +1,6 @@
 """The columns of both datasets, declared once: what the builder writes, the loader expects and the card describes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -112,18 +112,26 @@ def from_batch(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def mismatches(found: pa.Schema, expected: pa.Schema) -> list[tuple[str, str]]:
-    """Columns of a file that are missing or of another type, each with what is wrong.
+    """Columns of a file that are missing, ambiguous or of another type, each with what is wrong.
 
     Types are compared by what they hold: the name of a list's element and nullability, on which writers differ, do not
-    count, and neither does a column beyond the expected ones.
+    count. Neither does a column beyond the expected ones: who reads rows may pass over it (but see `surplus`).
     """
     problems = []
     for field in expected:
-        if field.name not in found.names:
+        places = found.get_all_field_indices(field.name)
+        if not places:
             problems.append((field.name, "is missing"))
-        elif (actual := type_name(found.field(field.name).type)) != (wanted := type_name(field.type)):
+        elif len(places) > 1:
+            problems.append((field.name, f"stands there {len(places)} times"))
+        elif (actual := type_name(found.field(places[0]).type)) != (wanted := type_name(field.type)):
             problems.append((field.name, f"has type {actual}, not {wanted}"))
     return problems
+
+
+def surplus(found: Iterable[str], expected: pa.Schema) -> list[str]:
+    """Columns that the schema does not have. A published dataset must be without: the card tells `load_dataset` so."""
+    return [name for name in found if name not in expected.names]
 
 
 def type_name(data_type: pa.DataType) -> str:

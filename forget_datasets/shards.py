@@ -1,10 +1,10 @@
 """Rows in Parquet shards: written in bounded memory, read back in the same order, known by the hash of the rows."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forget_datasets.errors import UserError
-from forget_datasets.rows import LEVELS, canonical
+from forget_datasets.rows import LEVELS
+from forget_datasets.rows import RowHash as RowHash  # whoever reads shards hashes what is read
 from forget_datasets.schema import from_batch, mismatches, to_batch
 
 GROUP_BYTES = 32 << 20
@@ -20,22 +21,7 @@ GROUP_BYTES = 32 << 20
 SHARD_BYTES = 500_000_000
 """Parquet bytes after which a new shard begins."""
 _BATCH_ROWS = 32
-
-
-class RowHash:
-    """`rows.content_hash`, fed one row at a time."""
-
-    def __init__(self) -> None:
-        self._digest = sha256()
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Takes in the next row."""
-        self._digest.update(canonical(row))
-        self._digest.update(b"\n")
-
-    def hexdigest(self) -> str:
-        """The hash of all rows so far."""
-        return self._digest.hexdigest()
+_NAME = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,9})-of-(?P<total>[0-9]{5,9})\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +145,17 @@ def find(folder: Path) -> dict[tuple[str, str], list[Shard]]:
     if not found:
         raise UserError(f"{folder} holds no data/<config>/<split>-*.parquet, so it is no dataset of ours")
     for (config, split), shards in found.items():
-        if [s.number for s in shards] != list(range(shards[0].total)) or len({s.total for s in shards}) > 1:
+        total = shards[0].total
+        if [(s.number, s.total) for s in shards] != [(i, total) for i in range(len(shards))] or len(shards) != total:
             names = ", ".join(s.path.name for s in shards)
             raise UserError(f"{folder}/data/{config}: the shards of split '{split}' are not complete: {names}")
     return dict(found)
+
+
+def is_shard(file: str) -> bool:
+    """Whether a path relative to a dataset folder is where a shard lies: `data/<config>/` and the name of one."""
+    parts = file.split("/")
+    return len(parts) == 3 and parts[0] == "data" and _NAME.fullmatch(parts[2]) is not None
 
 
 def hash_shards(paths: Iterable[Path], schema: pa.Schema) -> str:
@@ -179,12 +172,8 @@ def _rank(shard: Shard) -> tuple[str, int, Shard]:
 
 
 def _parse(path: Path) -> Shard:
-    try:
-        split, number, of, total = path.stem.rsplit("-", 3)
-        if of == "of":
-            return Shard(path.parent.name, split, int(number), int(total), path)
-    except ValueError:
-        pass
+    if named := _NAME.fullmatch(path.name):
+        return Shard(path.parent.name, named["split"], int(named["number"]), int(named["total"]), path)
     raise UserError(f"{path}: not named <split>-<number>-of-<total>.parquet, so it is no shard of ours")
 
 
@@ -192,23 +181,74 @@ def open_shard(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     """A Parquet file whose columns fit the schema.
 
     Raises:
-        UserError: not a whole Parquet file, a column is missing or has another type.
+        UserError: not a whole Parquet file, a column is missing, stands twice or has another type.
     """
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: not a whole Parquet file ({error}). Build or download it again.") from error
+    file = _open(path)
     if problems := mismatches(file.schema_arrow, schema):
         listed = "; ".join(f"column '{column}' {what}" for column, what in problems)
         raise UserError(f"{path}: {listed}. Rebuild the dataset, or read it with the version that wrote it.")
     return file
 
 
+def columns_of(path: Path) -> frozenset[str]:
+    """The names of a Parquet file's columns. Raises UserError for what is no whole Parquet file."""
+    with _open(path) as file:
+        return frozenset(file.schema_arrow.names)
+
+
 def read_rows(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
-    """The rows of a shard, a few in memory at a time. Raises UserError as `open_shard`, or for damaged data."""
+    """The rows of a shard, a few in memory at a time.
+
+    Raises:
+        UserError: as `open_shard`; or for damaged data, with the id and the column of a text that is not UTF-8.
+    """
     with open_shard(path, schema) as file:
-        try:
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=schema.names):
-                yield from from_batch(batch)
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{path}: damaged data ({error}). Build or download it again.") from error
+        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=schema.names)
+        place = 0
+        while True:
+            with _faults(path, "damaged data"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            try:
+                rows = from_batch(batch)
+            except UnicodeDecodeError as error:
+                raise _not_utf8(path, place, batch) from error
+            yield from rows
+            place += len(rows)
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{path}: the path is not UTF-8, and Arrow opens no such file. Rename it.") from error
+    with _faults(path, "not a whole Parquet file"):
+        file = pq.ParquetFile(path)
+        file.schema_arrow  # noqa: B018  (made of the footer when it is first asked for)
+        return file
+
+
+@contextmanager
+def _faults(path: Path, what: str) -> Iterator[None]:
+    """Turns whatever Arrow raises over the bytes of a file into a UserError: damage comes in every shape."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UserError(f"{path}: {what} ({reason}). Build or download it again.") from error
+
+
+def _not_utf8(path: Path, place: int, batch: pa.RecordBatch) -> UserError:
+    """The error for the first text of a batch, which begins with row `place` of its file, that is not UTF-8."""
+    key = batch.schema.names[0]
+    for i in range(batch.num_rows):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column[i].as_py()
+            except UnicodeDecodeError as error:
+                row = f"number {place + i + 1}" if name == key else batch.column(key)[i].as_py()
+                return UserError(
+                    f"{path}, row {row}: column '{name}': not UTF-8 ({error.reason}). Build or download it again."
+                )
+    raise AssertionError("only called for a batch with such a text")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from errno import ELOOP
 from glob import escape
 from pathlib import Path
 
@@ -40,23 +41,49 @@ def staged(target: Path) -> Iterator[Stage]:
     A target with the same files and bytes is left alone. What a killed run left beside the target is removed first.
 
     Raises:
-        UserError: the target is the current folder or holds it.
+        UserError: the target is the current folder or holds it, or its path is not UTF-8.
         EnvironmentFault: the disk refuses, with path and reason.
     """
-    target = target.resolve()
-    stage = Stage(target.parent / f".{target.name}.building-{secrets.token_hex(4)}")
+    with disk_faults(target):
+        target = _place(target)
+        stage = Stage(target.parent / f".{target.name}.building-{secrets.token_hex(4)}")
+        missing = [parent for parent in target.parents if not parent.exists()]
+        try:
+            _sweep(target)
+            stage.folder.mkdir(parents=True)
+            with _held(stage.folder, needed=False):
+                yield stage
+                stage.outcome = _settle(stage.folder, target)
+        finally:
+            shutil.rmtree(stage.folder, ignore_errors=True)
+            if stage.outcome is None:
+                with suppress(OSError):  # they hold something by now, or were never made
+                    for parent in missing:
+                        parent.rmdir()
+
+
+@contextmanager
+def disk_faults(target: Path) -> Iterator[None]:
+    """Turns errors of the disk into EnvironmentFault, which says what they left at the target: all or nothing."""
     try:
-        if Path.cwd().is_relative_to(target):
-            raise UserError(f"{target} is the current folder or holds it; name a folder that can be made anew")
-        _sweep(target)
-        stage.folder.mkdir(parents=True)
-        with _held(stage.folder):
-            yield stage
-            stage.outcome = _settle(stage.folder, target)
+        yield
     except OSError as error:
-        raise EnvironmentFault(f"{target}: {error.strerror or error}. Nothing was left there.") from error
-    finally:
-        shutil.rmtree(stage.folder, ignore_errors=True)
+        left = "It is as it was before." if os.path.lexists(target) else "Nothing was left there."
+        raise EnvironmentFault(f"{target}: {error.strerror or error}. {left}") from error
+
+
+def _place(target: Path) -> Path:
+    """Where a target really lies."""
+    place = Path(os.path.realpath(target))
+    if place.is_symlink():  # what cannot be resolved goes round in circles
+        raise OSError(ELOOP, os.strerror(ELOOP))
+    if Path.cwd().is_relative_to(place):
+        raise UserError(f"{target} is the current folder or holds it; name a folder that can be made anew")
+    try:
+        str(place).encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{place}: the path is not UTF-8, and Arrow opens no such file; name another folder") from error
+    return place
 
 
 def _settle(folder: Path, target: Path) -> Outcome:
@@ -69,11 +96,12 @@ def _settle(folder: Path, target: Path) -> Outcome:
         _sync(target.parent)
         return Outcome.NEW
     old = target.parent / f".{target.name}.replaced-{secrets.token_hex(4)}"
-    target.rename(old)
     try:
+        target.rename(old)
         folder.rename(target)
-    except OSError:
-        old.rename(target)
+    except BaseException:  # an interrupt too
+        if old.exists() and not target.exists():
+            old.rename(target)
         raise
     _sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
@@ -91,19 +119,26 @@ def _sweep(target: Path) -> None:
     for kind in ("building", "replaced"):
         for left in target.parent.glob(f".{escape(target.name)}.{kind}-*"):
             # A folder that a running build holds stays; gone in the meantime is as good as removed.
-            with suppress(OSError), _held(left):
+            with suppress(OSError), _held(left, needed=True):
                 shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Locks a folder as long as this process lives. Raises BlockingIOError if another one holds it."""
+def _held(folder: Path, needed: bool) -> Iterator[None]:
+    """Locks a folder as long as this process lives.
+
+    Raises BlockingIOError if another process holds it; where the disk has no locks, OSError if one is needed.
+    """
     if sys.platform == "win32":
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if needed or isinstance(error, BlockingIOError):
+                raise
         yield
     finally:
         os.close(descriptor)

@@ -1,57 +1,24 @@
 """Works out again, from the Parquet of a dataset folder, what its manifest says of the rows, and compares."""
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from forget_datasets import card
-from forget_datasets.errors import UserError, unknown
-from forget_datasets.forgeteval.audit import Audit as ForgetEvalAudit
+from forget_datasets import card, croissant
+from forget_datasets.audits import KINDS, Audit
+from forget_datasets.errors import UserError
 from forget_datasets.manifest import CARD, MANIFEST
 from forget_datasets.manifest import read as read_manifest
-from forget_datasets.membehave.audit import Audits as MemBehaveAudits
-from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
-from forget_datasets.shards import RowHash, Shard, find, open_shard, read_rows
+from forget_datasets.rows import RowHash
+from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS, surplus
+from forget_datasets.shapes import misfit
+from forget_datasets.shards import Shard, columns_of, find, open_shard, read_rows
 
-
-class Audit(Protocol):
-    """Goes over the rows of one config in order; each dataset has its own."""
-
-    def add(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Takes in the next row and says what is wrong with it: column (or "") and problem."""
-        ...
-
-    def summary(self) -> dict[str, Any]:
-        """What the manifest says of the config."""
-        ...
-
-    def close(self) -> list[tuple[str, str, str]]:
-        """After the last row: what is wrong with rows already taken in, as key, column (or "") and problem."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How the rows of one dataset are told apart and gone over.
-
-    key     the column of the rows' ids
-    audits  makes, from the parameters in the manifest, what makes the audit of a config by its name
-    split   the column that names the split, if one does
-    """
-
-    key: str
-    audits: Callable[[Mapping[str, Any]], Callable[[str], Audit]]
-    split: str | None = None
-
-
-KINDS: Mapping[str, Kind] = {
-    "forgeteval": Kind("id", lambda parameters: lambda config: ForgetEvalAudit()),
-    "membehave": Kind("item_id", lambda parameters: MemBehaveAudits(_noise(parameters)), split="level"),
-}
+_DESCRIBED = {part: [{"@id": str}] for part in ("distribution", "recordSet")}
+_LONGEST_KEY = 100  # characters of a row's id in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +31,7 @@ class Problem:
     column: str = ""
 
     def __str__(self) -> str:
-        row = f", row {self.row}" if self.row else ""
+        row = f", row {_brief(self.row)}" if self.row else ""
         column = f"column '{self.column}': " if self.column else ""
         return f"{self.file}{row}: {column}{self.message}"
 
@@ -91,52 +58,43 @@ def validate(folder: Path, progress: Callable[[str], None] | None = None) -> Val
         progress: called with the name of the config after each row.
 
     Raises:
-        UserError: no dataset of ours; a file that is truncated, lacks a column or has one of a wrong type.
+        UserError: no dataset of ours; a manifest or a file of rows that cannot be read as such.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder")
     shards = find(folder)
-    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    manifest = read_manifest(folder) if os.path.lexists(folder / MANIFEST) else None
     dataset = manifest["dataset"] if manifest else _recognise(next(iter(shards.values()))[0].path)
-    if dataset not in KINDS:
-        raise unknown("dataset that can be validated", dataset, KINDS)
-    if manifest and manifest.get("schema_version") != SCHEMA_VERSION:
+    if manifest and manifest["schema_version"] != SCHEMA_VERSION:
         raise UserError(
-            f"{folder / MANIFEST}: schema {manifest.get('schema_version')}, but this version reads schema "
+            f"{folder / MANIFEST}: schema {manifest['schema_version']}, but this version reads schema "
             f"{SCHEMA_VERSION}. Validate it with the forget-datasets that wrote it (versions in the manifest)."
         )
     _open_all(shards, dataset)
-    found = Validation(dataset)
+    found = Validation(dataset, problems=[*_surplus(folder, shards, dataset)])
     stated = manifest["configs"] if manifest else {}
-    audit = KINDS[dataset].audits(_parameters(manifest))
+    parameters = manifest.get("parameters", {}) if manifest else {}
+    audit = KINDS[dataset].audits(parameters)
     for name in dict.fromkeys([*stated, *(config for config, _ in shards)]):
         splits = _in_order({split: files for (c, split), files in shards.items() if c == name}, stated.get(name))
         if splits:
             found.configs[name] = _go_over(folder, name, splits, found, audit(name), progress)
     found.problems += _against_manifest(manifest, found.configs)
-    found.problems += _against_card(folder, found.configs)
+    found.problems += [Problem(MANIFEST, text) for text in KINDS[dataset].claims(parameters, found.configs)]
+    found.problems += _against_card(folder, found.configs, parameters)
+    found.problems += _against_croissant(folder, dataset, found.configs)
     return found
 
 
-def _parameters(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    stated = manifest.get("parameters") if manifest else None
-    return stated if isinstance(stated, Mapping) else {}
-
-
-def _noise(parameters: Mapping[str, Any]) -> float:
-    """The noise of MemBehave's recorded graph; a manifest that states none, or nonsense, is held to the text."""
-    noise = parameters.get("noise")
-    return float(noise) if isinstance(noise, int | float) else 0.0
+def _brief(key: str) -> str:
+    return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}… ({len(key):,} characters)"
 
 
 def _recognise(path: Path) -> str:
     """The dataset whose key column a file has."""
-    try:
-        names = pq.read_schema(path).names
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: not a whole Parquet file ({error}). Build or download it again.") from error
+    columns = columns_of(path)
     for dataset, kind in KINDS.items():
-        if kind.key in names:
+        if kind.key in columns:
             return dataset
     raise UserError(
         f"{path}: no column {' or '.join(kind.key for kind in KINDS.values())}, so it is no dataset of ours"
@@ -155,8 +113,15 @@ def _open_all(shards: Mapping[tuple[str, str], list[Shard]], dataset: str) -> No
         raise UserError("\n".join(unusable))
 
 
-def _in_order(splits: dict[str, list[Shard]], stated: Any) -> dict[str, list[Shard]]:
-    order = [*stated.get("splits", ())] if isinstance(stated, Mapping) else []
+def _surplus(folder: Path, shards: Mapping[tuple[str, str], list[Shard]], dataset: str) -> Iterator[Problem]:
+    for shard in (s for files in shards.values() for s in files):
+        for column in surplus(sorted(columns_of(shard.path)), SCHEMAS[dataset]):
+            file = shard.path.relative_to(folder).as_posix()
+            yield Problem(file, "is no column of the schema", column=column)
+
+
+def _in_order(splits: dict[str, list[Shard]], stated: Mapping[str, Any] | None) -> dict[str, list[Shard]]:
+    order = [*stated["splits"]] if stated else []
     return dict(sorted(splits.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
@@ -187,7 +152,7 @@ def _go_over(
                 seen[key] = file
                 if kind.split and row[kind.split] != split:
                     found.problems.append(Problem(file, f"{row[kind.split]} in split '{split}'", key, kind.split))
-                found.problems += [Problem(file, what, key, column) for column, what in audit.add(row)]
+                found.problems += [Problem(file, what, key, column) for column, what in _audited(audit, row)]
                 if progress:
                     progress(config)
         files = [shard.path.relative_to(folder).as_posix() for shard in shards]
@@ -198,10 +163,18 @@ def _go_over(
     return {"rows": total, "content_hash": whole.hexdigest(), "splits": figures, **audit.summary()}
 
 
+def _audited(audit: Audit, row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What an audit says of a row. It takes values of the right types for granted, and these may be any."""
+    try:
+        return audit.add(row)
+    except Exception as error:
+        return [("", f"cannot be gone over ({type(error).__name__}: {error})")]
+
+
 def _against_manifest(manifest: Mapping[str, Any] | None, found: Mapping[str, Any]) -> list[Problem]:
     if manifest is None:
         return [Problem(MANIFEST, "is missing")]
-    stated = manifest.get("configs", {})
+    stated = manifest["configs"]
     problems = [
         Problem(MANIFEST, f"config '{name}' has no files in data/{name}") for name in stated if name not in found
     ]
@@ -219,15 +192,56 @@ def _differences(stated: Any, found: Any, place: str) -> Iterator[str]:
         yield f"{place} is {stated}, but the rows give {found}"
 
 
-def _against_card(folder: Path, found: Mapping[str, Any]) -> list[Problem]:
+def _against_card(folder: Path, found: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Problem]:
     """A wrong number of examples in the card makes `load_dataset` fail, so it is a problem like any other."""
     path = folder / CARD
-    if not path.exists():
-        return [Problem(CARD, "is missing")]
     try:
-        stated = card.counts(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        stated, gated = card.counts(text), card.is_gated(text)
+    except FileNotFoundError:
+        return [Problem(CARD, "is missing")]
+    except OSError as error:
+        return [Problem(CARD, f"cannot be read: {error.strerror or error}")]
     except ValueError as error:
         return [Problem(CARD, f"its YAML cannot be read: {error}")]
     counts = {name: {split: s["rows"] for split, s in config["splits"].items()} for name, config in found.items()}
-    missing = [Problem(CARD, f"config '{name}' has no files in data/{name}") for name in stated if name not in counts]
-    return missing + [Problem(CARD, text) for text in _differences(stated, counts, "num_examples")]
+    problems = [Problem(CARD, f"config '{name}' has no files in data/{name}") for name in stated if name not in counts]
+    problems += [Problem(CARD, text) for text in _differences(stated, counts, "num_examples")]
+    if parameters.get("gated") and not gated:  # the other way round is a wish of whoever published it
+        problems.append(Problem(CARD, "does not ask who wants the data, but parameters.gated is True"))
+    return problems
+
+
+def _against_croissant(folder: Path, dataset: str, found: Mapping[str, Any]) -> list[Problem]:
+    """Its files and record sets must be those that are there; the version and the like are up to whoever publishes."""
+    file = croissant.CROISSANT
+    try:
+        stated = json.loads((folder / file).read_bytes())
+    except FileNotFoundError:
+        return [Problem(file, "is missing")]
+    except OSError as error:
+        return [Problem(file, f"cannot be read: {error.strerror or error}")]
+    except (ValueError, RecursionError) as error:
+        return [Problem(file, f"is no JSON: {error}")]
+    if what := misfit(stated, _DESCRIBED):
+        return [Problem(file, what)]
+    expected = json.loads(croissant.render(folder, {"dataset": dataset, "configs": found}))
+    return [
+        *(Problem(file, f"distribution: {text}") for text in _odd(stated, expected, "distribution", ("@type", "@id"))),
+        *(Problem(file, f"recordSet: {text}") for text in _odd(stated, expected, "recordSet", None)),
+    ]
+
+
+def _odd(
+    stated: Mapping[str, Any], expected: Mapping[str, Any], part: str, keys: tuple[str, ...] | None
+) -> Iterator[str]:
+    """Entries of a part that are missing, foreign or, by some keys or all, not as expected.
+
+    The hash of a file does not count: another writer's file with the same rows is as good.
+    """
+    there = {entry["@id"]: entry for entry in stated[part]}
+    for entry in expected[part]:
+        found = there.pop(entry["@id"], {})
+        if any(found.get(key) != entry[key] for key in keys or entry):
+            yield f"'{entry['@id']}' is {'not as the rows give it' if found else 'missing'}"
+    yield from (f"there is no '{name}'" for name in there)

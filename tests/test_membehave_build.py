@@ -49,6 +49,7 @@ def test_the_folder_holds_two_configs_of_three_levels(built: Built, tree: Tree) 
     out, manifest = built
     assert sorted(tree(out)) == [
         "README.md",
+        "croissant.json",
         *sorted(f"data/{c}/{s}-00000-of-00001.parquet" for c in ("default", "extended") for s in LEVELS),
         "manifest.json",
     ]

@@ -176,3 +176,11 @@ def test_nulls_are_found_at_any_depth() -> None:
         "probes.query",
         "setup_facts",
     ]
+
+
+def test_columns_that_are_ambiguous_or_beyond_the_schema_are_told() -> None:
+    expected = pa.schema([("id", pa.string()), ("lang", pa.string())])
+    found = pa.schema([("id", pa.string()), ("lang", pa.string()), ("id", pa.int32()), ("note", pa.string())])
+    assert schema.mismatches(found, expected) == [("id", "stands there 2 times")]
+    assert schema.surplus(found.names, expected) == ["note"]
+    assert schema.surplus(expected.names, expected) == []

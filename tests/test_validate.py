@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forget_datasets.build import build_forgeteval
 from forget_datasets.errors import UserError
 from forget_datasets.forgeteval import generate, languages
 from forget_datasets.forgeteval.audit import Audit
@@ -21,16 +20,9 @@ FILE = "data/handmade/test-00000-of-00001.parquet"
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("builds") / "out"
-    build_forgeteval(out, ())
-    return out
-
-
 @pytest.fixture
-def folder(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "out"))
+def folder(handmade_folder: Path) -> Path:
+    return handmade_folder
 
 
 def rewrite(folder: Path, change: Callable[[Rows], Any]) -> None:
@@ -185,14 +177,16 @@ def test_the_card_is_compared(folder: Path) -> None:
     assert found == [Problem("README.md", "num_examples.handmade.test is 16, but the rows give 15")]
 
 
-def test_without_manifest_and_card_the_rows_are_still_gone_over(folder: Path) -> None:
+def test_without_all_that_describes_them_the_rows_are_still_gone_over(folder: Path) -> None:
     (folder / "manifest.json").unlink()
     (folder / "README.md").unlink()
+    (folder / "croissant.json").unlink()
     rewrite(folder, set_in(3, "n_distractors", 11))
     assert [(p.file, p.row) for p in validate(folder).problems] == [
         (FILE, "decay__handmade__001"),
         ("manifest.json", ""),
         ("README.md", ""),
+        ("croissant.json", ""),
     ]
 
 
@@ -229,9 +223,6 @@ def _newer(folder: Path) -> None:
         (_retype, rf"{FILE}: column 'n_distractors' has type int64, not int32"),
         (_damage, rf"{FILE}: damaged data"),
         (_newer, r"manifest\.json: schema 3, but this version reads schema 1"),
-        (lambda f: (f / "manifest.json").write_text("{"), r"manifest\.json: not JSON"),
-        (lambda f: (f / "manifest.json").write_text('{"dataset": "other"}'), "names none of the datasets forgeteval"),
-        (lambda f: (f / "manifest.json").write_text('{"dataset": "forgeteval"}'), "do not list the files"),
         (lambda f: (f / FILE).rename(f / FILE.replace("00001", "00002")), "are not complete"),
         (lambda f: (f / FILE).rename(f / "data/handmade/rows.parquet"), "is no shard of ours"),
         (lambda f: shutil.rmtree(f / "data"), "is no dataset of ours"),
@@ -242,6 +233,35 @@ def test_what_cannot_be_read_is_a_user_error(folder: Path, harm: Callable[[Path]
     harm(folder)
     with pytest.raises(UserError, match=message):
         validate(folder)
+
+
+def _add_column(name: str, values: list[Any]) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        table = pq.read_table(folder / FILE)
+        pq.write_table(table.append_column(name, pa.array(values * len(table))), folder / FILE)
+
+    return change
+
+
+def test_a_column_beyond_the_schema_is_a_problem(folder: Path) -> None:
+    _add_column("note", ["mine"])(folder)
+    assert validate(folder).problems == [Problem(FILE, "is no column of the schema", column="note")]
+
+
+def test_a_column_that_stands_twice_is_a_user_error(folder: Path) -> None:
+    _add_column("lang", ["zh"])(folder)
+    with pytest.raises(UserError, match=rf"{FILE}: column 'lang' stands there 2 times"):
+        validate(folder)
+
+
+def test_a_row_that_breaks_the_checks_is_named_and_the_others_are_gone_over(folder: Path) -> None:
+    endless = "decay__handmade__" + "1" * 5000
+    rewrite(folder, lambda rows: (rows[3].update(id=endless), rows[9].update(final_query=None)))
+    found = in_rows(validate(folder).problems)
+    assert {problem.row for problem in found} >= {endless, "purge__handmade__001"}
+    [shown, *_] = [str(problem) for problem in found if problem.row == endless]
+    assert shown.startswith(f"{FILE}, row decay__handmade__{'1' * 83}… (5,017 characters): ")
+    assert all("\n" not in str(problem) for problem in found)
 
 
 def test_a_parquet_file_of_something_else_is_a_user_error(tmp_path: Path) -> None:

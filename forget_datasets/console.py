@@ -1,0 +1,109 @@
+"""How a command ends: an exit code and a line on stderr instead of a traceback, whatever the standard streams are."""
+
+import atexit
+import io
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import click
+
+from forget_datasets.errors import EnvironmentFault, UserError
+
+DEBUG = "FORGET_DEBUG"
+"""Environment variable: if it is set, an error that nobody foresaw shows its traceback."""
+
+
+def run(command: click.Command, program: str, arguments: Sequence[str] | None, interrupted: str) -> NoReturn:
+    """Runs a command to its end, which is SystemExit.
+
+    Exits with 2 for bad input, with 1 if the machine is in the way, with 130 for an interrupt.
+
+    Args:
+        command: what to run.
+        program: its name, which begins every message.
+        arguments: without the program's name; None for those of the process.
+        interrupted: what to say after Ctrl-C.
+    """
+    threads = {thread.ident for thread in threading.enumerate()}
+    _open_streams()
+    code = _ended(command, program, arguments, interrupted)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not code and not isinstance(error, BrokenPipeError):  # whoever reads a pipe may have seen enough
+            _say(program, f"standard output: {error.strerror or error}")
+        code = code or 1
+    for stream in (sys.stdout, sys.stderr):
+        _let_go(stream)
+    if _left_behind(threads):
+        atexit._run_exitfuncs()
+        os._exit(code)  # the interpreter would wait for them, for ever perhaps
+    sys.exit(code)
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as JSON that is JSON in every encoding of the standard output."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    click.echo(json.dumps(value, ensure_ascii=not unicode, indent=2))
+
+
+def _ended(command: click.Command, program: str, arguments: Sequence[str] | None, interrupted: str) -> int:
+    try:
+        code = command.main(arguments, prog_name=program, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except UserError as error:
+        _say(program, str(error))
+        return 1 if isinstance(error, EnvironmentFault) else 2
+    except click.Abort:
+        _say(program, interrupted)
+        return 130
+    except click.ClickException as error:
+        with suppress(OSError):
+            error.show()
+        return error.exit_code
+    except OSError as error:  # those of files that are read or written have become errors of ours
+        _say(program, f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return 1
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        what = f"{type(error).__name__}: {error}"
+        _say(program, f"{what}\n    This should not happen. With {DEBUG}=1 set, the same command shows where it did.")
+        return 1
+
+
+def _left_behind(before: set[int | None]) -> bool:
+    """Whether there are threads that were not there before, and for which an interpreter waits before it ends."""
+    return any(not thread.daemon and thread.ident not in before for thread in threading.enumerate())
+
+
+def _say(program: str, what: str) -> None:
+    with suppress(OSError):
+        click.echo(f"{program}: {what}", err=True)
+
+
+def _open_streams() -> None:
+    """Makes both streams writable: a closed one swallows what it is given, one of few characters escapes the others."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_go(stream: Any) -> None:
+    """Lets a stream that takes nothing more end in silence: the interpreter would complain as it closes it."""
+    try:
+        stream.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
