@@ -167,6 +167,78 @@ def test_a_manifest_that_is_none(write: Write, content: str) -> None:
         opened(folder)
 
 
+def changed(folder: Path, **changes: Any) -> Path:
+    """The dataset with fields of its manifest set."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, **changes}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dataset": {}},
+        {"dataset": ["forgeteval"]},
+        {"schema_version": "1"},
+        {"schema_version": True},
+        {"parameters": [42]},
+        {"parameters": "seed 42"},
+        {"configs": []},
+        {"configs": {"en": 5}},
+        {"configs": {"en": {"content_hash": 5, "splits": {}}}},
+    ],
+)
+def test_a_manifest_with_a_field_of_another_type(write: Write, changes: dict[str, Any]) -> None:
+    field = next(iter(changes))
+    with pytest.raises(UserError, match=rf"manifest\.json: field '{field}"):
+        opened(changed(write([row(1)]), **changes))
+
+
+def test_a_manifest_nested_beyond_reading(write: Write) -> None:
+    folder = write([row(1)])
+    (folder / "manifest.json").write_text("[" * 200_000)
+    with pytest.raises(UserError, match=r"manifest\.json: not JSON"):
+        opened(folder)
+
+
+def test_a_manifest_that_is_a_folder(write: Write) -> None:
+    folder = write([row(1)])
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").mkdir()
+    with pytest.raises(UserError, match=r"manifest\.json: Is a directory"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("configs", [{}, {"en": {"splits": {}}}, {"ja": {"content_hash": "0" * 64, "splits": {}}}])
+def test_a_config_that_nobody_vouches_for(write: Write, configs: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"no content hash of the config 'en'.* Build or download the dataset again"):
+        opened(changed(write([row(1)]), configs=configs))
+
+
+def test_the_language_is_that_of_the_rows(write: Write) -> None:
+    rows = [{**row(1), "lang": "zh"}]
+    assert opened(write(rows)).lang == "zh"
+    assert opened(write([])).lang == "en"
+
+
+def test_a_run_that_is_named_as_a_dataset(write: Write) -> None:
+    folder = write([row(1)])
+    (folder / "transcripts.jsonl").touch()
+    with pytest.raises(UserError, match="is a run and not a dataset"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("source", ["~nobody-of-this-name/data", "x" * 300, "x/" * 3000, "\udcff"])
+def test_a_path_that_leads_nowhere(source: str) -> None:
+    with pytest.raises(UserError, match="there is no folder"):
+        open_dataset(source, "forgeteval")
+
+
+def test_a_repository_that_no_hub_can_have() -> None:
+    with pytest.raises(UserError, match="neither a folder here nor a dataset on the Hub"):
+        open_dataset("a/b..c", "forgeteval")
+
+
 def test_a_dataset_of_the_other_task(write: Write) -> None:
     folder = write([row(1)])
     manifest = json.loads((folder / "manifest.json").read_text())

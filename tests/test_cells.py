@@ -13,7 +13,15 @@ def result(stores: tuple[int, ...], k: int = 10) -> Result:
     adapter: dict[str, Any] = {"class": "forget_eval.adapters.controls:Null", "told_the_case": True}
     manifest = {"k": k, "embedder": None, "adapter": adapter}
     summary = {"statuses": {"spec": {"unscored": 0}}}
-    return Result(Path("run"), "null", manifest, summary, stores, {}, None)
+    return Result(
+        folder=Path("run"),
+        label="null",
+        manifest=manifest,
+        summary=summary,
+        first_error=None,
+        stores=stores,
+        lacking={},
+    )
 
 
 @pytest.mark.parametrize(

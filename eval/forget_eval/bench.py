@@ -1,22 +1,22 @@
 """The steps behind the commands: build a dataset, make the systems, run one on the other."""
 
+import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval import TOP_K
-from forget_eval import adapters, embedding, forgeteval, runner, runs
+from forget_datasets.rows import GeneratedCase
+from forget_eval import embedding, forgeteval, guest, runner, runs
 from forget_eval.data import Dataset
+from forget_eval.isolation import selection
+from forget_eval.isolation.selection import Isolation
 from forget_eval.progress import progress
-from forget_eval.protocols import Embedder, Memory
-from forget_eval.transcripts import Writer
 
 TASKS = ("forgeteval", "membehave")
 
@@ -94,48 +94,66 @@ def build_data(folder: Path, wanted: Shape) -> None:
     from forget_datasets.build import build_forgeteval
 
     print(f"building {folder}", file=sys.stderr)
-    if not (folder / manifest.MANIFEST).exists():
+    if not os.path.exists(folder / manifest.MANIFEST):
         build_forgeteval(folder, **wanted.parameters)
         return
-    # Made again, which is quick, and compared: a newer version of this package may write other cases, and the runs
-    # beside the dataset are of the old ones.
-    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as fresh:
-        here = build_forgeteval(Path(fresh, "data"), **wanted.parameters)
     there = manifest.read(folder)
-    had, now = there.get("parameters", {}), here["parameters"]
-    differences = [f"{name} {had.get(name)}, not {value}" for name, value in now.items() if had.get(name) != value]
-    if differences or _hashes(there) != _hashes(here):
-        what = "; ".join(differences) or "the same parameters by another version, whose cases differ"
-        raise UserError(f"{folder} was built with {what}. Name another --out.")
+    had = there.get("parameters", {})
+    differences = [
+        f"{name} {had.get(name)}, not {value}" for name, value in wanted.parameters.items() if had.get(name) != value
+    ]
+    # A newer version of this package may write other cases, and the runs beside the dataset are of the old ones.
+    if not differences and {name: c.get("content_hash") for name, c in there["configs"].items()} != _hashes(wanted):
+        differences = ["the same parameters by another version, whose cases differ"]
+    if differences:
+        raise UserError(f"{folder} was built with {'; '.join(differences)}. Name another --out.")
 
 
-def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
-    return {name: config["content_hash"] for name, config in manifest["configs"].items()}
+def _hashes(wanted: Shape) -> dict[str, str]:
+    """The content hash of every config that is to be built, made in memory: which is quick, and leaves nothing."""
+    from forget_datasets.forgeteval import handmade, stream_cases
+
+    hashes = {"handmade": _hash(handmade.load())}
+    if wanted.n_per_family is not None:
+        cases = stream_cases(wanted.n_per_family, wanted.seed, wanted.distractors, wanted.lang)
+        hashes[wanted.config] = _hash(cases)
+    return hashes
 
 
-def embedder_for(names: Sequence[str], embedder: str | None, lang: str) -> "embedding.Embedder | None":
+def _hash(cases: Iterable[GeneratedCase]) -> str:
+    from forget_datasets.shards import RowHash
+
+    digest = RowHash()
+    for case in cases:
+        digest.add(case.to_row())
+    return digest.hexdigest()
+
+
+def embedder_for(
+    names: Sequence[str], embedder: str | None, lang: str, isolation: Isolation | None = None
+) -> "embedding.Embedder | None":
     """The embedder that the adapters share; None, and nothing is loaded, if none of them takes one.
 
     Raises:
         UserError: an unknown adapter or embedder, or a missing package.
     """
-    found = [adapters.find(name) for name in names]
-    if not any(map(adapters.wants_embedder, found)):
-        return None
-    try:
+    wanted = [
+        selection.wants_embedder(name, isolation) for name in names
+    ]  # all are looked up before anything is loaded
+    if any(wanted):
         return embedding.load(embedder, lang)
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    embedding.refuse_or_ignore(embedder)
+    return None
 
 
-def require_all(names: Sequence[str], embed: "embedding.Embedder | None") -> None:
-    """Makes every adapter once, so that a missing package is found before the first of them has run.
+def require_all(names: Sequence[str], embed: "embedding.Embedder | None", isolation: Isolation | None = None) -> None:
+    """Makes every adapter but the first, so that one that cannot be made is found before the first has run.
 
     Raises:
         UserError: an adapter that cannot be made.
     """
-    for name in names:
-        _close(_make(name, embed if adapters.wants_embedder(adapters.find(name)) else None))
+    for name in names[1:]:
+        guest.close(selection.select(name, embed, isolation), f"adapter '{name}'")
 
 
 def run_adapter(
@@ -145,6 +163,7 @@ def run_adapter(
     embed: "embedding.Embedder | None",
     k: int = TOP_K,
     force: bool = False,
+    isolation: Isolation | None = None,
 ) -> int:
     """Runs an adapter on a ForgetEval config, or goes on with a run that was cut off; returns how many cases it played.
 
@@ -155,23 +174,32 @@ def run_adapter(
         embed: is handed to an adapter whose constructor takes it.
         k: how many texts a query may recall.
         force: whether a run that is there is started over.
+        isolation: whether the adapter gets a process of its own, and its limits.
 
     Raises:
         UserError: an unknown adapter, or the folder holds a run with other parameters.
         EnvironmentFault: the disk refuses; what was written is whole, and the same call goes on from there.
     """
-    shared = embed if adapters.wants_embedder(adapters.find(name)) else None
-    memory = _make(name, shared)
-    try:
-        runs.begin(folder, runs.describe(folder, dataset, memory, shared, k), force)
-        with (
-            Writer(folder / runs.TRANSCRIPTS) as writer,
-            progress(name, dataset.n, len(writer.done)) as watch,
-        ):
-            replay = partial(forgeteval.replay, memory=memory, k=k)
-            return runner.run(dataset.cases(), replay, writer, texts=forgeteval.texts, embed=shared, watch=watch)
-    finally:
-        _close(memory)
+    with guest.apart():
+        memory = selection.select(name, embed, isolation)
+        try:
+            shared = embed if selection.wants_embedder(name, isolation) else None
+            return _played(dataset, folder, memory, shared, k, force)
+        finally:
+            guest.close(memory, f"adapter '{name}'")
+
+
+def _played(
+    dataset: Dataset, folder: Path, memory: Any, embed: "embedding.Embedder | None", k: int, force: bool
+) -> int:
+    manifest = runs.describe(folder, dataset, memory, embed, k)
+    adapter = manifest["adapter"]
+    with (
+        runs.opened(folder, manifest, force) as writer,
+        progress(adapter["name"], dataset.n, len(writer.done)) as watch,
+    ):
+        replay = partial(forgeteval.replay, memory=memory, k=k, told=adapter["told_the_case"])
+        return runner.run(dataset.cases(), replay, writer, texts=forgeteval.texts, embed=embed, watch=watch)
 
 
 def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:
@@ -180,20 +208,3 @@ def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:
     if distractors is not None or seed is not None:
         warnings.warn("the hand-made cases have no --distractors and no --seed: both are ignored.", stacklevel=2)
     return Shape()
-
-
-def _make(name: str, embed: Embedder | None) -> Memory:
-    try:
-        return adapters.load(name, embed)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"adapter '{name}' cannot be made: {type(error).__name__}: {error}") from error
-
-
-def _close(memory: Memory) -> None:
-    """Lets go of what the memory holds. Its answers are written; a failure here changes none of them."""
-    close = getattr(memory, "close", None)
-    if close is not None:
-        with suppress(Exception):
-            close()

@@ -3,9 +3,8 @@
 Imports nothing heavy; each command fetches what it needs.
 """
 
-import json
+import os
 import re
-import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -14,19 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forget_datasets import console
 from forget_datasets.errors import EnvironmentFault, UserError, unknown
 from forget_eval import __version__
+from forget_eval.env_commands import env, isolation_of, isolation_options
+from forget_eval.mcp_commands import mcp
 from forget_eval.membehave import commands as membehave
 
 if TYPE_CHECKING:
     from forget_eval.bench import Shape
     from forget_eval.data import Dataset
+    from forget_eval.isolation.selection import Isolation
 
+PROGRAM = "forget-eval"
 _FOLDER = click.Path(path_type=Path)
 
 
 class Program(click.Group):
-    """Prints errors of ours in one place: no traceback, 2 for bad input, 1 for the machine, 130 for an interrupt."""
+    """However a command ends, it ends with a sentence and without secrets."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -36,26 +40,28 @@ class Program(click.Group):
             raise unknown("command", args[0], self.commands)
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Runs a command to its end; see `console.run`. Without `standalone_mode` it raises what the command raises."""
+        if standalone_mode:
+            console.run(self, PROGRAM, args, "interrupted. The same command goes on from there.")
         warnings.showwarning = _show_warning
         try:
-            return super().invoke(ctx)
+            return super().main(args, standalone_mode=False, **extra)
         except UserError as error:
             from forget_eval.redaction import redact
 
-            click.echo(f"forget-eval: {redact(str(error))}", err=True)
-            ctx.exit(1 if isinstance(error, EnvironmentFault) else 2)
-        except KeyboardInterrupt:
-            click.echo("\nforget-eval: interrupted. The same command goes on from there.", err=True)
-            ctx.exit(130)
+            kind = EnvironmentFault if isinstance(error, EnvironmentFault) else UserError
+            raise kind(redact(str(error))) from error
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    click.echo(f"forget-eval: warning: {message}", err=True)
+    from forget_eval.redaction import redact
+
+    click.echo(f"{PROGRAM}: warning: {redact(str(message))}", err=True)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.version_option(__version__, prog_name="forget-eval")
+@click.version_option(__version__, prog_name=PROGRAM)
 def main() -> None:
     """Judge how well a memory system forgets.
 
@@ -100,6 +106,7 @@ def main() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of the table.")
 @click.option("--force", is_flag=True, help="Start runs over that are there already.")
+@isolation_options
 @membehave.bench_options
 def bench(
     task: str,
@@ -113,6 +120,9 @@ def bench(
     out: Path | None,
     as_json: bool,
     force: bool,
+    isolate: bool,
+    timeout: int,
+    memory_limit: int | None,
     **options: Any,
 ) -> None:
     """Build a dataset, run systems on it, score them and print the table.
@@ -121,6 +131,7 @@ def bench(
     """
     _require_task(task)
     names = tuple(dict.fromkeys(names))
+    isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
         refused = {
             "scale": scale,
@@ -129,7 +140,7 @@ def bench(
             "lang": lang if lang != "en" else None,
         }
         membehave.refuse(refused, task)
-        played = membehave.bench(names, embedder, seed, out, options, force)
+        played = membehave.bench(names, embedder, seed, out, options, force, isolation)
         _show([one.folder for one in played], as_json)
         return
     membehave.refuse(options, task)
@@ -137,7 +148,7 @@ def bench(
 
     wanted = shape(lang, scale, profile, distractors, seed)
     root, folders = _places(task, wanted, names, out)
-    _bench(wanted, names, embedder, root / "data", folders, force)
+    _bench(wanted, names, embedder, root / "data", folders, force, isolation)
     _show(folders, as_json)
     _name_files(root / "data", folders)
 
@@ -155,6 +166,7 @@ def bench(
 )
 @click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
 @click.option("--force", is_flag=True, help="Start the run over if it is there already.")
+@isolation_options
 @membehave.run_options
 def run(
     task: str,
@@ -165,6 +177,9 @@ def run(
     embedder: str | None,
     out: Path,
     force: bool,
+    isolate: bool,
+    timeout: int,
+    memory_limit: int | None,
     **options: Any,
 ) -> None:
     """Run a system on a dataset: one transcript a case. Nothing is scored.
@@ -174,15 +189,16 @@ def run(
     _require_task(task)
     from forget_eval.data import open_dataset
 
+    isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
-        membehave.run_one(source, name, out, embedder, options, force)
+        membehave.run_one(source, name, out, embedder, options, force, isolation)
         return
     membehave.refuse(options, task)
     from forget_eval.bench import embedder_for
 
     dataset = open_dataset(data, task, config, revision)
-    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang), force)
+    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang, isolation), force, isolation)
 
 
 @main.command(short_help="Score runs.")
@@ -202,29 +218,61 @@ def score(folders: tuple[Path, ...], data: str | None, as_json: bool, **options:
         click.echo(f"wrote {folder / scores.SCORES} and {folder / scores.SUMMARY}", err=True)
 
 
-@main.command(short_help="Print the table of scored runs.")
+@main.command(short_help="Print the table of scored runs, or write a report.")
 @click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summaries as JSON.")
-def report(folders: tuple[Path, ...], markdown: bool, as_json: bool) -> None:
-    """Print the table of scored runs: one RUN with its templates, several side by side.
+@click.option("--csv", "as_csv", is_flag=True, help="Print every rate with its interval as CSV.")
+@click.option("--out", type=_FOLDER, metavar="DIR", help="Write a page, index.html, and its Markdown twin, report.md.")
+@click.option("--png", is_flag=True, help="With --out: write the plots as pictures too.")
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="DIR|REPO",
+    help="With --out: a dataset of the runs, for the page's failures. [default: where the runs had it]",
+)
+def report(
+    folders: tuple[Path, ...],
+    markdown: bool,
+    as_json: bool,
+    as_csv: bool,
+    out: Path | None,
+    png: bool,
+    data: tuple[str, ...],
+) -> None:
+    """Print the table of scored runs, one RUN with its templates, several side by side; or write a whole report.
 
     A folder of runs, such as `bench` makes, stands for all of them.
     """
-    if markdown and as_json:
-        raise UserError("choose one of --markdown and --json.")
-    _show(_runs_in(folders), as_json, markdown)
+    if markdown + as_json + as_csv + (out is not None) > 1:
+        raise UserError("choose one of --markdown, --json, --csv and --out.")
+    if out is None and (png or data):
+        raise UserError(f"{'--png' if png else '--data'} goes with --out DIR.")
+    if out is not None:
+        from forget_eval.report.html import write
+
+        click.echo(write(_runs_in(folders), out, data, png)[0])
+    elif as_csv:
+        from forget_eval.report.frames import csv
+
+        print(csv(_runs_in(folders)), end="")
+    else:
+        _show(_runs_in(folders), as_json, markdown)
 
 
 @main.command(short_help="List the systems that can be run.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, the same whatever is installed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def adapters(as_json: bool) -> None:
+def adapters(markdown: bool, as_json: bool) -> None:
     """List the systems that can be run, and how each does the three operations."""
     from dataclasses import asdict
 
-    from forget_eval.adapters import listing
+    from forget_eval import catalogue
 
-    rows = listing()
+    rows = catalogue.listing()
+    if markdown:
+        print(catalogue.markdown(rows), end="")
+        return
     if as_json:
         _print_json([asdict(row) for row in rows], single=False)
         return
@@ -233,13 +281,18 @@ def adapters(as_json: bool) -> None:
     print_adapters(rows)
 
 
+main.add_command(env)
+main.add_command(mcp)
+
+
 def _runs_in(folders: Sequence[Path]) -> list[Path]:
     """The folders themselves, or the runs inside one that is no run; each once."""
     from forget_eval import runs
 
     found: dict[Path, None] = {}
     for folder in folders:
-        inside = [] if (folder / runs.TRANSCRIPTS).exists() else sorted(folder.glob(f"*/{runs.TRANSCRIPTS}"))
+        alone = os.path.exists(folder / runs.TRANSCRIPTS) or not os.path.isdir(folder)
+        inside = [] if alone else sorted(folder.glob(f"*/{runs.TRANSCRIPTS}"))
         found |= dict.fromkeys([path.parent for path in inside] or [folder])
     return list(found)
 
@@ -260,25 +313,31 @@ def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) 
 
 
 def _bench(
-    wanted: "Shape", names: Sequence[str], embedder: str | None, data: Path, folders: Sequence[Path], force: bool
+    wanted: "Shape",
+    names: Sequence[str],
+    embedder: str | None,
+    data: Path,
+    folders: Sequence[Path],
+    force: bool,
+    isolation: "Isolation",
 ) -> None:
     from forget_eval.bench import build_data, embedder_for, require_all
     from forget_eval.data import open_dataset
     from forget_eval.scores import score as score_run
 
-    embed = embedder_for(names, embedder, wanted.lang)
-    require_all(names, embed)
+    embed = embedder_for(names, embedder, wanted.lang, isolation)
+    require_all(names, embed, isolation)
     build_data(data, wanted)
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
     for name, folder in zip(names, folders, strict=True):
-        _run(dataset, name, folder, embed, force)
+        _run(dataset, name, folder, embed, force, isolation)
         score_run(folder)
 
 
-def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool) -> None:
+def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool, isolation: "Isolation") -> None:
     from forget_eval.bench import run_adapter
 
-    played = run_adapter(dataset, name, folder, embed, force=force)
+    played = run_adapter(dataset, name, folder, embed, force=force, isolation=isolation)
     what = f"{played} cases run" if played else "finished before, nothing to do"
     click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
 
@@ -303,7 +362,7 @@ def _show_forgeteval(folders: Sequence[Path], markdown: bool) -> None:
     if markdown:
         from forget_eval.report.markdown import render
 
-        click.echo(render(load(folders)))
+        print(render(load(folders)))
     else:
         from forget_eval.report.terminal import print_report
 
@@ -311,8 +370,7 @@ def _show_forgeteval(folders: Sequence[Path], markdown: bool) -> None:
 
 
 def _print_json(found: list[Any], single: bool = True) -> None:
-    content = found[0] if single and len(found) == 1 else found
-    click.echo(json.dumps(content, ensure_ascii=False, indent=2))
+    console.print_json(found[0] if single and len(found) == 1 else found)
 
 
 def _name_files(data: Path, folders: Sequence[Path]) -> None:
@@ -325,4 +383,4 @@ def _name_files(data: Path, folders: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

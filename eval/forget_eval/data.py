@@ -1,5 +1,6 @@
 """Opens a dataset, a built folder or a repository of the Hub, and checks every row before anything runs on it."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from forget_datasets.manifest import read as read_manifest
 from forget_datasets.rows import GeneratedCase
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
 from forget_datasets.shards import RowHash, Shard, find, read_rows
-from forget_eval import checks
+from forget_eval import checks, transcripts
 
 _REPO = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _BUILD = "Build one with: forget-datasets build forgeteval --out DIR"
+_REBUILD = "Build or download the dataset again."
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,13 @@ class Dataset:
 
     @property
     def lang(self) -> str:
-        """The language of the rows; English where a config does not say."""
-        languages = self.manifest.get("configs", {}).get(self.config, {}).get("languages") or ["en"]
-        return str(languages[0])
+        """The language of the rows, as the first of them says; English where rows do not say."""
+        return str(next(self.rows(), {}).get("lang", "en"))
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the dataset was built from; empty if its manifest does not say."""
+        return dict(self.manifest.get("parameters", {}))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows in their order, a few in memory at a time."""
@@ -74,10 +80,10 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
 
 
 def _locate(source: str, revision: str | None) -> tuple[Path, str | None]:
-    folder = Path(source).expanduser()
-    if folder.is_dir():
+    folder = Path(os.path.expanduser(source))
+    if os.path.isdir(folder):
         return folder, None
-    if folder.exists():
+    if os.path.exists(folder):
         raise UserError(f"{source} is a file; name the folder of the dataset, the one that holds {MANIFEST}.")
     if not _REPO.fullmatch(source):
         raise UserError(f"there is no folder {source}. {_BUILD}")
@@ -86,7 +92,7 @@ def _locate(source: str, revision: str | None) -> tuple[Path, str | None]:
 
 def _download(repo: str, revision: str | None) -> tuple[Path, str]:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     try:
         found = Path(
@@ -94,20 +100,22 @@ def _download(repo: str, revision: str | None) -> tuple[Path, str]:
                 repo, repo_type="dataset", revision=revision, allow_patterns=[MANIFEST, "data/*/*.parquet"]
             )
         )
-    except RepositoryNotFoundError as error:
+    except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"'{repo}' is neither a folder here nor a dataset on the Hub. {_BUILD}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise EnvironmentFault(f"'{repo}' is no folder here, and the Hub cannot be asked for it: {reason}") from error
     return found, found.name
 
 
 def _manifest(folder: Path, task: str) -> dict[str, Any]:
+    if os.path.lexists(folder / transcripts.FILE):
+        raise UserError(f"{folder} is a run and not a dataset. Name the dataset's folder, the one that holds data/.")
     manifest = read_manifest(folder)
-    found, version = manifest["dataset"], manifest.get("schema_version")
+    found, version = manifest["dataset"], manifest["schema_version"]
     if found != task:
         raise UserError(f"{folder / MANIFEST}: this is the dataset '{found}', not '{task}'.")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION:
         raise UserError(
             f"{folder / MANIFEST}: schema {version}, and this version reads {SCHEMA_VERSION} at most. Install the"
             " forget-datasets that wrote it."
@@ -126,11 +134,16 @@ def _choose(config: str | None, known: Mapping[str, object]) -> str:
 
 
 def _require_hash(folder: Path, manifest: Mapping[str, Any], config: str, content_hash: str) -> None:
-    stated = manifest.get("configs", {}).get(config, {}).get("content_hash")
-    if stated is not None and stated != content_hash:
+    stated = manifest["configs"].get(config, {}).get("content_hash")
+    if stated is None:
+        raise UserError(
+            f"{folder / MANIFEST} has no content hash of the config '{config}', so nobody can tell whether its rows are"
+            f" those that were built. {_REBUILD}"
+        )
+    if stated != content_hash:
         raise UserError(
             f"{folder}: the rows of config '{config}' are not those that were built (content hash {content_hash[:12]},"
-            f" in {MANIFEST} {str(stated)[:12]}). Rebuild the dataset."
+            f" in {MANIFEST} {stated[:12]}). {_REBUILD}"
         )
 
 

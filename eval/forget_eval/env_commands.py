@@ -116,7 +116,7 @@ def _requirements(name: str, file: Path | None) -> "Requirements":
     from forget_eval import adapters
     from forget_eval.isolation import environments, requirements
 
-    if ":" not in name:
+    if ":" not in name and requirements.packaged(name) is None:
         adapters.find(name, (adapters.MANDATORY, adapters.ASSISTANT))  # for a name that nobody knows
     if file is not None:
         return requirements.users(file)

@@ -9,6 +9,7 @@ from typing import Any
 
 from forget_datasets.forgeteval import TOP_K
 from forget_datasets.rows import GeneratedCase
+from forget_eval.adapters import is_told
 from forget_eval.protocols import Memory
 from forget_eval.recording import described, plain, recalled, since
 from forget_eval.transcripts import Transcript
@@ -28,8 +29,11 @@ def texts(case: GeneratedCase) -> Iterator[str]:
         yield probe.query
 
 
-def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K) -> Transcript:
+def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K, told: bool | None = None) -> Transcript:
     """Plays a case from reset to the last probe and records what the memory answered.
+
+    A control is told the case between reset and the first fact. Whether a memory is one (`told`) follows from its class
+    (`adapters.is_told`), and a run decides it before it begins.
 
     An operation that is missing or raises NotImplementedError ends the case as "n/a"; whatever else is raised, and an
     answer that is not a list of at most `k` strings, ends it as "error". What was answered before then is kept: a
@@ -40,12 +44,12 @@ def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K) -> Transcript:
         `probes` and `again`, the recalled texts (`again`: leak probes asked once more after all probes); `store`, the
         number of texts inscribed; `error`, {kind, message, during, traceback} or None; `seconds` of the other steps.
     """
-    return _Replay(case, memory, k).play()
+    return _Replay(case, memory, k, is_told(memory) if told is None else told).play()
 
 
 class _Replay:
-    def __init__(self, case: GeneratedCase, memory: Memory, k: int) -> None:
-        self._case, self._memory, self._k = case, memory, k
+    def __init__(self, case: GeneratedCase, memory: Memory, k: int, told: bool) -> None:
+        self._case, self._memory, self._k, self._told = case, memory, k, told
         self._step = ""
         self._seconds: dict[str, float] = {}
         self._record: Transcript = {
@@ -77,9 +81,8 @@ class _Replay:
 
     def _inscribe(self) -> None:
         self._timed("reset", self._memory.reset)
-        tell = getattr(self._memory, "_tell", None)
-        if tell is not None:
-            tell(self._case)
+        if self._told:
+            self._memory._tell(self._case)  # type: ignore[attr-defined]
         self._timed("inscribe", self._inscribe_all)
 
     def _inscribe_all(self) -> None:

@@ -1,12 +1,17 @@
 """Optional packages: imported when they are needed, and an exact install line when they are missing."""
 
 import json
+import shlex
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.metadata import version as installed_version
 from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from forget_datasets.errors import UserError
+from forget_eval.guest import hosting, is_about
 
 PROJECT = "forget-datasets"
 # These packages declare torch although what we take from them runs without it.
@@ -18,7 +23,7 @@ def install_line(extra: str) -> str:
 
     It names the folder that this project was installed from, if it was: an index may not have it, or another version.
     """
-    line = f"pip install '{PROJECT}[{extra}]{_origin()}'"
+    line = f"pip install {_requirement(extra)}"
     return f"{line} && pip install --no-deps {NO_DEPS[extra]}" if extra in NO_DEPS else line
 
 
@@ -33,14 +38,19 @@ def require(package: str, extra: str, wanted_by: str) -> ModuleType:
     Raises:
         UserError: it is not installed, or it is and cannot be imported.
     """
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name and (package == error.name or package.startswith(error.name + ".")):
-            raise missing(package, extra, wanted_by) from None
-        raise _broken(package, extra, wanted_by, error) from error
-    except ImportError as error:
-        raise _broken(package, extra, wanted_by, error) from error
+    what = f"{wanted_by} needs {package}, which is installed but cannot be imported"
+    with hosting(what, lambda: _repaired(package, extra)):
+        try:
+            return import_module(package)
+        except ModuleNotFoundError as error:
+            if is_about(error, package):
+                raise missing(package, extra, wanted_by) from None
+            raise
+
+
+def again(distribution: str) -> str:
+    """The command that installs a package over what is there of it."""
+    return f"pip install --force-reinstall --no-deps {distribution}=={version(distribution)}"
 
 
 def missing(package: str, extra: str, wanted_by: str) -> UserError:
@@ -56,16 +66,26 @@ def version(name: str) -> str | None:
         return None
 
 
-def _origin() -> str:
+def _repaired(package: str, extra: str) -> str:
+    names = packages_distributions().get(package.partition(".")[0])
+    return f"Install it again: {again(names[0]) if names else install_line(extra)}"
+
+
+def _requirement(extra: str) -> str:
+    """What pip is to install: from the folder that this project was installed from, and editable if it was."""
+    origin = _origin()
+    url = str(origin.get("url", ""))
+    if not url.startswith("file:"):
+        return f"'{PROJECT}[{extra}]'"
+    if origin.get("dir_info", {}).get("editable"):
+        return f"-e {shlex.quote(f'{url2pathname(urlsplit(url).path)}[{extra}]')}"
+    return f"'{PROJECT}[{extra}] @ {url}'"
+
+
+def _origin() -> dict[str, Any]:
+    """Where pip has installed this project from; empty if an index, or nobody knows."""
     try:
-        record = distribution(PROJECT).read_text("direct_url.json")
-    except PackageNotFoundError:
-        return ""
-    url = json.loads(record)["url"] if record else ""
-    return f" @ {url}" if url.startswith("file:") else ""
-
-
-def _broken(package: str, extra: str, wanted_by: str, error: ImportError) -> UserError:
-    return UserError(
-        f"{wanted_by} needs {package}, which is installed but cannot be imported: {error}\n    {install_line(extra)}"
-    )
+        found = json.loads(distribution(PROJECT).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

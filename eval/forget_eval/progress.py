@@ -10,7 +10,7 @@ from forget_eval.runner import Watch
 @contextmanager
 def progress(label: str, total: int, done: int = 0) -> Iterator[Watch]:
     """Shows how many of `total` rows are done while the block runs, on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield Watch()
         return
     from rich.console import Console

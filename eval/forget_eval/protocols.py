@@ -63,7 +63,8 @@ class Declared(Protocol):
     """What an adapter may say of itself, as class attributes; all of it is optional.
 
     An operation without an entry in `operations` is printed as undeclared. `distribution` is the package on the index,
-    `extra` the extra of this project that installs it, `needs` what no install line can bring.
+    `version` that of one without a package, `extra` the extra of this project that installs it, `needs` what no install
+    line can bring. `configuration` is what else decides an answer, as plain data that JSON can hold.
 
     Besides the six methods an adapter may have `inscribe_many(texts) -> ids`, with the same effect as one by one;
     `snapshot() -> state` and `restore(state)`; `close()`. A constructor parameter called `embed` is given the embedder.
@@ -72,7 +73,9 @@ class Declared(Protocol):
     operations: Mapping[str, Kind]
     choosers: Mapping[str, Chooser]
     score_scale: Scale
+    configuration: Mapping[str, Any]
     distribution: str
+    version: str
     extra: str
     needs: str
 

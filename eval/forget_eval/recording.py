@@ -2,12 +2,14 @@
 
 import operator
 import traceback
+from itertools import islice
 from time import perf_counter
 
-from forget_eval.redaction import redact
+from forget_eval.guest import message
+from forget_eval.redaction import brief
 
 _FRAMES = 6  # of a traceback, from its end
-_LONGEST = 4000  # characters of a message or traceback
+_LONGEST = 4000  # characters of a traceback, or of a text that an operation returned
 _INT64 = 2**63
 
 
@@ -23,12 +25,13 @@ def recalled(answer: object, k: int) -> list[str]:
     """
     if not isinstance(answer, list | tuple):
         raise BadAnswerError(f"recall_texts returned {noun(answer)}, not a list of texts")
-    for text in answer:
+    texts = list(islice(answer, k + 1))  # gone through once, and not further: a class of its own may lie, or never end
+    for text in texts:
         if not isinstance(text, str):
             raise BadAnswerError(f"recall_texts returned a list that holds {noun(text)}, not texts alone")
-    if len(answer) > k:
-        raise BadAnswerError(f"recall_texts returned {len(answer)} texts, more than k = {k}")
-    return [str.__str__(text) for text in answer]
+    if len(texts) > k:
+        raise BadAnswerError(f"recall_texts returned {max(len(texts), len(answer))} texts, more than k = {k}")
+    return [str.__str__(text) for text in texts]
 
 
 def noun(value: object) -> str:
@@ -43,7 +46,7 @@ def plain(value: object) -> bool | int | float | str | None:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str(redact(value[:_LONGEST]))
+        return brief(str.__str__(value), _LONGEST)
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except Exception:
@@ -53,13 +56,19 @@ def plain(value: object) -> bool | int | float | str | None:
 
 def described(error: BaseException, during: str) -> dict[str, str]:
     """An error as {kind, message, traceback, during}: the tail of the traceback, secrets redacted."""
+    return {
+        "kind": brief(str(type(error).__name__), _LONGEST),
+        "message": message(error),
+        "traceback": brief(_tail(error), -_LONGEST),
+        "during": during,
+    }
+
+
+def _tail(error: BaseException) -> str:
     try:
-        message = str(error)
-    except Exception:
-        message = "<no message>"
-    tail = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
-    found = {"kind": type(error).__name__, "message": message[:_LONGEST], "traceback": tail[-_LONGEST:]}
-    return {**{name: str(redact(text)) for name, text in found.items()}, "during": during}
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+    except Exception:  # an exception class may break whoever looks at it
+        return "<no traceback>"
 
 
 def since(started: float) -> float:

@@ -1,12 +1,12 @@
 """Runs cases through a system: chunk by chunk, texts embedded ahead of the replay, one transcript a case as it ends."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from forget_datasets.errors import UserError
+from forget_eval.guest import apart, hosting
 from forget_eval.protocols import Embedder
 from forget_eval.transcripts import Transcript, Writer
 
@@ -49,8 +49,8 @@ def run(
 ) -> int:
     """Replays the rows that have no transcript yet and appends theirs, in the order of the rows.
 
-    What a system prints goes to stderr, so that it cannot mix with our data. While a row is replayed nothing else is
-    called than the system.
+    What a system prints goes to stderr, so that it cannot mix with our data (`guest.apart`). While a row is replayed
+    nothing else is called than the system.
 
     Args:
         rows: read once, `chunk` at a time.
@@ -66,30 +66,41 @@ def run(
         The number of rows replayed.
     """
     watch = watch or Watch()
-    played = 0
+    played, here = 0, os.getpid()
     todo = (row for row in rows if row.id not in transcripts.done)
     for part in _chunks(todo, chunk):
         if embed is not None and texts is not None:
             _embed_ahead(list(dict.fromkeys(text for row in part for text in texts(row))), embed, watch)
         for row in part:
-            with redirect_stdout(sys.stderr):
+            if transcripts.done and not played:
+                _say_going_on(len(transcripts.done), row.id)
+            with apart():
                 transcript = replay(row)
+            _end_child(here)
             transcripts.append(transcript)
             played += 1
             watch.replayed()
     return played
 
 
+def _say_going_on(done: int, row: str) -> None:
+    print(
+        f"going on after {done}, with {row}. Should the system end this process there again, --isolate makes that an"
+        " error of the one.",
+        file=sys.stderr,
+    )
+
+
+def _end_child(here: int) -> None:
+    """A child that the system forked, and that came back instead of ending, must not go on with the run as well."""
+    if os.getpid() != here:
+        os._exit(0)
+
+
 def _embed_ahead(texts: list[str], embed: Embedder, watch: Watch) -> None:
     watch.embedding(len(texts))
-    try:
+    with hosting(f"the embedder failed on {len(texts)} texts", "What was run is kept."):
         embed(texts)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(
-            f"the embedder failed on {len(texts)} texts: {type(error).__name__}: {error}. What was run is kept."
-        ) from error
     watch.replaying()
 
 

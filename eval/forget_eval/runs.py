@@ -1,30 +1,38 @@
 """A run is a folder: `manifest.json` says what was run, `transcripts.jsonl` what the system answered."""
 
-import inspect
 import json
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_datasets.rows import OPERATIONS
+from forget_datasets.shapes import misfit, read_json
+from forget_eval import __version__, adapters, locks, transcripts
 from forget_eval.data import Dataset
 from forget_eval.packages import version
 from forget_eval.redaction import redact
+from forget_eval.transcripts import Writer
 
 MANIFEST = "manifest.json"
-TRANSCRIPTS = "transcripts.jsonl"
+TRANSCRIPTS = transcripts.FILE
 SCHEMA_VERSION = 1
-"""Of manifest and transcripts; raised when either changes."""
+"""Of manifest, transcripts and scores together, and in the manifest.
+
+Raised when a field goes, gets another name or means something else, so that a reader of the version before would refuse
+the run or misread it. A field that is new and that no reader needs raises nothing. With every version come its step in
+`MIGRATIONS` and a golden run in the tests. What is computed from others, as scores and summary are, needs no step: an
+old summary that lacks something says how it is made again.
+"""
 
 Manifest = dict[str, Any]
+MIGRATIONS: Mapping[int, Callable[[Manifest], Manifest]] = {}
+"""Version to what makes of a manifest of it one of the version after. So far there has been one version."""
 _PACKAGES = ("forget-datasets", "datasets", "huggingface_hub", "numpy", "onnxruntime", "pyarrow", "scipy", "tokenizers")
 _IDENTITY = {
     "task": ("task",),
@@ -35,27 +43,68 @@ _IDENTITY = {
     "adapter version": ("adapter", "version"),
     "adapter source": ("adapter", "source_sha256"),
     "adapter configuration": ("adapter", "configuration"),
+    "environment": ("adapter", "isolation", "environment"),
+    "environment's Python": ("adapter", "isolation", "python"),
+    "environment's requirements": ("adapter", "isolation", "requirements_sha256"),
+    "environment's packages": ("adapter", "isolation", "packages"),
     "embedder": ("embedder", "name"),
     "embedder weights": ("embedder", "weights_sha256"),
     "embedder settings": ("embedder", "settings"),
     "k": ("k",),
     "answerer": ("assistant", "answerer"),
     "forget policy": ("assistant", "forget_policy"),
+    "recalled texts": ("assistant", "recall"),
     "chat model": ("assistant", "model"),
 }
 """What must be equal for a run to go on, and where the manifest has it."""
+_OR_NONE = (str, None)
+_CONFIG = {"config": str, "content_hash": str, "n": int, "parameters": dict}
+_SHAPE = {
+    "schema_version": int,
+    "run": str,
+    "task": tuple(transcripts.SHAPES),
+    "dataset": ({"path": str, **_CONFIG}, {"repo": str, "revision": str, **_CONFIG}),
+    "adapter": {
+        "name": str,
+        "class": str,
+        "distribution": _OR_NONE,
+        "version": _OR_NONE,
+        "told_the_case": bool,
+        "operations": {str: {"kind": str, "chooser": str}},
+    },
+    "embedder": ({"name": _OR_NONE, "weights_sha256?": _OR_NONE}, None),
+    "k": int,
+    "seeds?": {"bootstrap?": int},
+}
+"""What anybody reads of a manifest."""
+_ASSISTANT = {
+    "answerer": str,
+    "forget_policy?": str,
+    "recall?": {"default": int, "target": int},
+    "model?": {"name": str},
+}
+"""What a run of MemBehave has more."""
 
 
 def describe(folder: Path, dataset: Dataset, memory: object, embedder: object | None, k: int) -> Manifest:
-    """The manifest of a run that is about to begin in `folder`, secrets redacted.
+    """The manifest of a run that is about to begin in `folder`.
+
+    Secrets are redacted where there is free text: the system's configuration and the embedder's settings. Everything
+    else is what a run is found and compared by, and stays as it is.
 
     Args:
+        folder: of the run.
+        dataset: opened and checked.
         memory: the system under test; what it declares of itself is taken over.
         embedder: the one that it was given, None if it takes none.
         k: how many texts a query may recall.
+
+    Raises:
+        UserError: the system declares what is none; the message names it.
     """
-    adapter = _adapter(memory)
-    manifest = {
+    adapter = adapters.describe(memory)
+    adapter["configuration"] = redact(adapter["configuration"])
+    return {
         "schema_version": SCHEMA_VERSION,
         "run": folder.resolve().name,
         "task": dataset.task,
@@ -63,66 +112,82 @@ def describe(folder: Path, dataset: Dataset, memory: object, embedder: object | 
         "adapter": adapter,
         "embedder": _embedder(embedder),
         "k": k,
-        "seeds": {"dataset": dataset.manifest.get("parameters", {}).get("seed")},
+        "seeds": {"dataset": dataset.parameters.get("seed")},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "packages": _versions(adapter["distribution"]),
         "git": _git(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": {"system": platform.platform(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
-    redacted: Manifest = redact(manifest)
-    return redacted
+
+
+@contextmanager
+def opened(folder: Path, manifest: Manifest, force: bool = False) -> Iterator[Writer]:
+    """Begins a run, or goes on with one that has the same parameters; no other process can while the block runs.
+
+    A finished run needs no disk that can be written.
+
+    Args:
+        folder: of the run.
+        manifest: as `describe` makes it.
+        force: whether a run that is there is removed first.
+
+    Yields:
+        The transcripts, to be appended to.
+
+    Raises:
+        UserError: another process runs there; the folder holds a run with other parameters, or something else.
+        EnvironmentFault: the disk refuses.
+    """
+    _make(folder)
+    with locks.held(folder, "a run"):
+        _begin(folder, manifest, force)
+        with Writer(folder / TRANSCRIPTS, transcripts.SHAPES[manifest["task"]]) as writer:
+            yield writer
 
 
 def begin(folder: Path, manifest: Manifest, force: bool = False) -> Manifest:
     """Makes the run folder, or finds it begun with the same parameters; returns the manifest that is there afterwards.
 
-    With `force`, a run that is there is removed first.
+    With `force`, a run that is there is removed first. Other processes are kept out while that is done; `opened` keeps
+    them out for as long as the run lasts.
 
     Raises:
-        UserError: the folder holds a run with other parameters, or something else.
+        UserError: another process runs there; the folder holds a run with other parameters, or something else.
         EnvironmentFault: the disk refuses.
     """
-    if force and (folder / MANIFEST).exists():
-        _start_over(folder)
-    if (folder / MANIFEST).exists():
-        there = read(folder)
-        _require_same(folder, there, manifest)
-        return there
-    if (folder / TRANSCRIPTS).exists():
-        raise UserError(
-            f"{folder} holds transcripts without a {MANIFEST}, so nobody knows what they are of. Remove it."
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentFault(f"cannot make {folder}: {error.strerror or error}") from error
-    write_json(folder / MANIFEST, manifest)
-    return manifest
+    _make(folder)
+    with locks.held(folder, "a run"):
+        return _begin(folder, manifest, force)
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a run. Raises UserError if there is none, or it is of a newer version."""
+    """The manifest of a run.
+
+    Raises:
+        UserError: there is none, it is of a newer version, or not as a run writes it; the message names the field.
+    """
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = read_json(path, dict, "The run cannot be used: make it again in another folder.")
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{folder} is no run: it has no {MANIFEST}. `forget-eval run` or `bench` makes one.") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON ({error}). The run cannot be used.") from error
-    found = manifest.get("schema_version") if isinstance(manifest, dict) and "adapter" in manifest else None
-    if not isinstance(found, int):
+    if "adapter" not in manifest:
         raise UserError(f"{path}: not the manifest of a run. A run is the folder that `forget-eval run --out` names.")
-    if found > SCHEMA_VERSION:
-        raise UserError(f"{path}: written by a newer version (schema {found}). Install that one.")
-    return dict(manifest)
+    manifest = _migrated(path, manifest)
+    if what := misfit(manifest, {**_SHAPE, "assistant": _ASSISTANT} if manifest.get("task") == "membehave" else _SHAPE):
+        raise UserError(f"{path}: {what}. The run cannot be used: make it again in another folder.")
+    return manifest
 
 
 def dataset_of(folder: Path, manifest: Manifest) -> tuple[str, str | None]:
-    """Where the dataset of a run is: a folder or a repository, and the revision."""
+    """Where the dataset of a run is: a folder or a repository, and the revision.
+
+    A path leads from the run's folder to the dataset's, both without symbolic links; `describe` writes it so.
+    """
     dataset = manifest["dataset"]
     if "path" in dataset:
-        return os.path.normpath(folder / dataset["path"]), None
+        return os.path.normpath(folder.resolve() / dataset["path"]), None
     return dataset["repo"], dataset["revision"]
 
 
@@ -146,6 +211,47 @@ def write_whole(path: Path, content: bytes) -> None:
         raise EnvironmentFault(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def _begin(folder: Path, manifest: Manifest, force: bool) -> Manifest:
+    if force and os.path.exists(folder / MANIFEST):
+        _start_over(folder)
+    if os.path.exists(folder / MANIFEST):
+        there = read(folder)
+        _require_same(folder, there, manifest)
+        return there
+    if os.path.exists(folder / TRANSCRIPTS):
+        raise UserError(
+            f"{folder} holds transcripts without a {MANIFEST}, so nobody knows what they are of. Remove it."
+        )
+    write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise UserError(f"{folder} is a file; a run needs a folder. Name another --out.") from error
+    except OSError as error:
+        raise EnvironmentFault(f"cannot make {folder}: {error.strerror or error}") from error
+
+
+def _migrated(path: Path, manifest: Manifest) -> Manifest:
+    """A manifest as this version writes it. One whose version is no number is left for the reader to refuse."""
+    found = manifest.get("schema_version")
+    if not isinstance(found, int) or isinstance(found, bool):
+        return manifest
+    if found > SCHEMA_VERSION:
+        raise UserError(
+            f"{path}: written by a newer version of forget-datasets (schema {found}; {__version__}, which is installed,"
+            f" reads up to {SCHEMA_VERSION}). Upgrade it: pip install --upgrade forget-datasets"
+        )
+    for version_of in range(found, SCHEMA_VERSION):
+        if version_of not in MIGRATIONS:
+            raise UserError(f"{path}: schema {found} is none that was ever written. Make the run again elsewhere.")
+        manifest = {**MIGRATIONS[version_of](manifest), "schema_version": version_of + 1}
+    return manifest
+
+
 def _start_over(folder: Path) -> None:
     """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
     read(folder)
@@ -158,13 +264,21 @@ def _start_over(folder: Path) -> None:
 
 
 def _require_same(folder: Path, there: Manifest, here: Manifest) -> None:
-    pairs = {name: (_at(there, keys), _at(here, keys)) for name, keys in _IDENTITY.items()}
+    pairs = {name: _differing(_at(there, keys), _at(here, keys)) for name, keys in _IDENTITY.items()}
     differences = [f"{name} was {old}, is {new}" for name, (old, new) in pairs.items() if old != new]
     if differences:
         raise UserError(
             f"{folder} holds a run with other parameters: {'; '.join(differences)}. Name another --out, or start it "
             "over with --force."
         )
+
+
+def _differing(old: Any, new: Any) -> tuple[Any, Any]:
+    """Two values; of two mappings the entries alone that differ."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return old, new
+    differ = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return tuple({name: each[name] for name in differ if name in each} for each in (old, new))  # type: ignore[return-value]
 
 
 def _at(manifest: Any, keys: tuple[str, ...]) -> Any:
@@ -174,7 +288,7 @@ def _at(manifest: Any, keys: tuple[str, ...]) -> Any:
 
 
 def _dataset(folder: Path, dataset: Dataset) -> dict[str, Any]:
-    """A folder is named relative to the run, so that both can move together."""
+    """A folder is named relative to the run, so that both can move together; `dataset_of` finds it again."""
     place: dict[str, Any] = {"repo": dataset.source, "revision": dataset.revision}
     if dataset.revision is None:
         place = {"path": os.path.relpath(dataset.folder.resolve(), folder.resolve())}
@@ -183,45 +297,16 @@ def _dataset(folder: Path, dataset: Dataset) -> dict[str, Any]:
         "config": dataset.config,
         "content_hash": dataset.content_hash,
         "n": dataset.n,
-        "parameters": dataset.manifest.get("parameters", {}),
+        "parameters": dict(dataset.parameters),
     }
-
-
-def _adapter(memory: object) -> dict[str, Any]:
-    kinds, choosers = getattr(memory, "operations", {}), getattr(memory, "choosers", {})
-    distribution = getattr(memory, "distribution", None)
-    kind = type(memory)
-    return {
-        "name": str(getattr(memory, "name", kind.__qualname__)),
-        "class": f"{kind.__module__}:{kind.__qualname__}",
-        "distribution": distribution or None,
-        "version": version(distribution) if distribution else getattr(memory, "version", None),
-        "source_sha256": _source_sha256(kind),
-        "told_the_case": hasattr(memory, "_tell"),
-        "operations": {
-            op: {"kind": str(kinds.get(op, "undeclared")), "chooser": str(choosers.get(op, "undeclared"))}
-            for op in OPERATIONS
-            if hasattr(memory, op)
-        },
-        "score_scale": str(getattr(memory, "score_scale", "none")),
-        "configuration": getattr(memory, "configuration", {}),
-    }
-
-
-def _source_sha256(kind: type) -> str | None:
-    """The hash of the file that defines a class, so that a run does not go on with a class that was edited."""
-    try:
-        source = inspect.getsourcefile(kind)
-        return sha256(Path(source).read_bytes()).hexdigest() if source else None
-    except (TypeError, OSError):
-        return None
 
 
 def _embedder(embedder: object | None) -> dict[str, Any] | None:
     if embedder is None:
         return None
     fields = ("name", "weights_sha256", "settings", "dim")
-    return {field: getattr(embedder, field, None) for field in fields}
+    described = {field: getattr(embedder, field, None) for field in fields}
+    return {**described, "settings": redact(described["settings"])}
 
 
 def _versions(distribution: str | None) -> dict[str, str]:

@@ -5,6 +5,7 @@ embed(["User works at Stripe."])        # float32, shape (1, 384), unit rows
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import islice
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forget_datasets.errors import UserError
 from forget_eval.embedding import named
 from forget_eval.embedding.backend import Backend
 from forget_eval.embedding.cache import VectorCache, folder
 from forget_eval.embedding.named import NAMED, FunctionBackend, default_name
+from forget_eval.guest import hosting
 
-__all__ = ["NAMED", "Embedder", "default_name", "load", "width"]
+__all__ = ["NAMED", "Embedder", "default_name", "load", "refuse_or_ignore", "width"]
 
 _BATCH = 32
 _RECENT = 50_000  # vectors kept in memory: 77 MB at 384 dimensions
@@ -37,11 +40,24 @@ def load(name: str | Callable[[list[str]], Any] | None = None, lang: str = "en",
         cache: whether vectors are kept on disk.
 
     Raises:
-        UserError: an unknown name, a missing package (with its install line), or weights that are not the pinned ones.
+        UserError: an unknown name, a missing package (with its install line), weights that are not the pinned ones, or
+            a function that fails on its first text.
     """
-    if callable(name):
-        return Embedder(FunctionBackend(getattr(name, "__qualname__", type(name).__name__), name), cache)
-    return Embedder(named.find(name or default_name(lang)), cache)
+    called = getattr(name, "__qualname__", type(name).__name__) if callable(name) else name or default_name(lang)
+    with hosting(f"embedder '{called}' cannot be loaded"):
+        backend = FunctionBackend(called, name) if callable(name) else named.find(called)
+    return Embedder(backend, cache)
+
+
+def refuse_or_ignore(name: str | None) -> None:
+    """For a name that was given where nothing takes an embedder: nothing is loaded, and a warning says so.
+
+    Raises:
+        UserError: an unknown name.
+    """
+    if name:
+        named.require_known(name)
+        warnings.warn(f"embedder '{name}' is ignored: no system that is run takes one.", stacklevel=2)
 
 
 class Embedder:
@@ -59,7 +75,8 @@ class Embedder:
         self._backend = backend
         self._lock = Lock()
         self._recent: dict[str, Vectors] = {}
-        self.dim = self._measure()
+        self.dim = 0  # not known yet
+        self.dim = self._encode(["width"]).shape[1]
         self._disk = VectorCache(self._path(), self.dim) if cache and self.weights_sha256 else None
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
@@ -67,7 +84,7 @@ class Embedder:
 
         Raises:
             TypeError: one text instead of a list.
-            ValueError: the model answers with the wrong shape, a zero vector or a number that is not finite.
+            UserError: the model fails, or answers with the wrong shape, a zero vector or a number that is not finite.
         """
         if isinstance(texts, str):
             raise TypeError("an embedder takes a list of texts; put the single text in a list")
@@ -105,7 +122,7 @@ class Embedder:
             fresh |= self._disk.get([text for text in texts if text not in rows])
         missing = [text for text in texts if text not in rows and text not in fresh]
         for batch in self._batches(missing):
-            vectors = _unit(self._backend.encode(batch), len(batch), self.name)
+            vectors = _unit(self._encode(batch), self.name)
             fresh |= zip(batch, vectors, strict=True)
             if self._disk:
                 self._disk.put(batch, vectors)
@@ -116,7 +133,8 @@ class Embedder:
         """Texts of like length together: a batch is as slow as its longest text."""
         if not texts:
             return []
-        sizes = dict(zip(texts, self._backend.lengths(texts), strict=True))
+        with hosting(f"embedder '{self.name}' cannot tell the lengths of {len(texts)} texts"):
+            sizes = dict(zip(texts, self._backend.lengths(texts), strict=True))
         ordered = sorted(texts, key=lambda text: -sizes[text])
         return [ordered[i : i + _BATCH] for i in range(0, len(ordered), _BATCH)]
 
@@ -125,12 +143,17 @@ class Embedder:
         for text in list(islice(self._recent, max(0, len(self._recent) - _RECENT))):
             del self._recent[text]
 
-    def _measure(self) -> int:
-        word = ["width"]
-        answer = np.asarray(self._backend.encode(word))
-        if answer.ndim != 2:
-            raise ValueError(_wrong(self.name, f"an array of shape {answer.shape} for one text"))
-        return int(answer.shape[1])
+    def _encode(self, texts: list[str]) -> Vectors:
+        """What the model answers, checked but for its numbers."""
+        with hosting(f"embedder '{self.name}' failed on {len(texts)} texts"):
+            answer = self._backend.encode(texts)
+            try:
+                vectors: Vectors = np.ascontiguousarray(answer, dtype="<f4")
+            except (TypeError, ValueError) as error:
+                raise _wrong(self.name, f"what is no array of numbers ({error})") from error
+        if vectors.ndim != 2 or not vectors.size or vectors.shape != (len(texts), self.dim or vectors.shape[1]):
+            raise _wrong(self.name, f"an array of shape {vectors.shape} for {len(texts)} texts")
+        return vectors
 
     def _path(self) -> Any:
         identity = "\0".join((self.name, self.weights_sha256, self.settings))
@@ -144,16 +167,13 @@ def width(embed: Callable[[Sequence[str]], Any]) -> int:
     return int(known) if known else int(np.asarray(embed(["width"])).shape[1])
 
 
-def _unit(answer: Any, count: int, name: str) -> Vectors:
-    vectors = np.ascontiguousarray(answer, dtype="<f4")
-    if vectors.ndim != 2 or len(vectors) != count:
-        raise ValueError(_wrong(name, f"an array of shape {vectors.shape} for {count} texts"))
+def _unit(vectors: Vectors, name: str) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and lengths.all()):
-        raise ValueError(_wrong(name, "a vector that is zero or not finite"))
+        raise _wrong(name, "a vector that is zero or not finite")
     unit: Vectors = vectors / lengths
     return unit
 
 
-def _wrong(name: str, what: str) -> str:
-    return f"embedder '{name}' returned {what}; it must return one vector a text, shape (len(texts), dim)"
+def _wrong(name: str, what: str) -> UserError:
+    return UserError(f"embedder '{name}' returned {what}; it must return one vector a text, shape (len(texts), dim).")

