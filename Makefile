@@ -29,6 +29,7 @@ bench: venv
 	$(BIN)/forget-eval bench forgeteval --profile standard --lang en --seed 42 --out runs/forgeteval-en $(SYSTEMS)
 	$(BIN)/forget-eval bench membehave --triplets 6 --seed 42 --out runs/membehave $(SYSTEMS) --adapter redactor \
 	    --forget-policy named --forget-policy single
+	$(BIN)/forget-eval report runs/forgeteval-en runs/membehave --out runs/report --png
 
 lint: venv
 	$(BIN)/ruff check .

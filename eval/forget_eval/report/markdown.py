@@ -1,14 +1,58 @@
-"""The table of a report in Markdown, for a README."""
+"""Reports in Markdown: the table for a README, and the twin of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from forget_eval.report import cells
+from forget_eval.report.contents import Section
 from forget_eval.report.results import Result
+from forget_eval.report.tables import Cell, Table
 
 
 def render(groups: Sequence[Sequence[Result]]) -> str:
     """The report as Markdown: a table for each dataset, with two lines a system."""
     return "\n".join(_section(group) for group in groups)
+
+
+def twin(groups: Sequence[tuple[str, Sequence[Section]]], pictures: Mapping[tuple[int, str], str]) -> str:
+    """All that the page says but for single cases, as Markdown.
+
+    Args:
+        groups: title and sections of each.
+        pictures: paths of plots by the number of their group and their name; without one a plot is left out.
+    """
+    lines = ["# Report on forgetting", ""]
+    for number, (title, sections) in enumerate(groups):
+        lines += [f"## {_escape(title)}", ""]
+        for section in sections:
+            lines += _lines(number, section, pictures)
+    return "\n".join(lines)
+
+
+def _lines(number: int, section: Section, pictures: Mapping[tuple[int, str], str]) -> Iterator[str]:
+    yield from (f"### {section.title}", "")
+    if section.text:
+        yield from (_escape(section.text), "")
+    for table in section.tables:
+        yield from _table(table)
+    for plot in section.plots:
+        if path := pictures.get((number, plot.name)):
+            yield from (f"![{_escape(plot.caption)}]({path})", "")
+        yield from (_escape(plot.caption), "")
+    if section.notes:
+        yield from (*(f"- {_escape(note)}" for note in section.notes), "")
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.title:
+        yield from (f"**{_escape(table.title)}**", "")
+    yield _row([_escape(column) for column in table.columns])
+    yield _row(["---"] * table.words + ["---:"] * (len(table.columns) - table.words))
+    yield from (_row([_cell(cell) for cell in row]) for row in table.rows)
+    yield ""
+
+
+def _cell(cell: Cell) -> str:
+    return _escape(f"{cell.text} [{cell.interval}]" if cell.interval else cell.text)
 
 
 def _section(results: Sequence[Result]) -> str:
@@ -27,4 +71,5 @@ def _row(entries: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    escaped = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return " ".join(escaped.split())

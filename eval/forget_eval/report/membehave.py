@@ -1,6 +1,5 @@
 """The tables of MemBehave: systems by level, differences within triplets, what was excluded, and answers afterwards."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from forget_datasets.rows import LEVELS
-from forget_eval import runs, scores, transcripts
+from forget_eval import runs, scores
 from forget_eval.membehave.disclosure import Label
+from forget_eval.report.results import Answers, Scored, grouped
 from forget_eval.scoring.membehave import PAIRS, STATUSES
 
 WIDTH = 100
@@ -41,38 +41,26 @@ MEANING = (
 _NAME, _LEVEL, _CELL, _WIDE = 11, 6, 13, 16
 
 
-@dataclass(frozen=True)
-class Result:
-    """A scored run of MemBehave; `labels` counts what answers about the target amount to after the request."""
+@dataclass(frozen=True, kw_only=True)
+class Result(Scored):
+    """A scored run of MemBehave.
 
-    folder: Path
-    label: str
-    manifest: runs.Manifest
-    summary: dict[str, Any]
+    Attributes:
+        labels: counts what answers about the target amount to after the request.
+        judged: the summaries by other judges.
+    """
+
     labels: Counter[str]
     judged: tuple[dict[str, Any], ...]
-    first_error: str | None
-
-    @property
-    def control(self) -> bool:
-        """Whether the system was told the items."""
-        return bool(self.manifest["adapter"]["told_the_case"])
 
 
 def load(folders: Sequence[Path]) -> list[list[Result]]:
     """The runs of each dataset together, in the order given, controls last.
 
     Raises:
-        UserError: a folder is no run, or has not been scored.
+        UserError: a folder is no run, has not been scored since its transcripts changed, or holds something damaged.
     """
-    manifests = {folder: runs.read(folder) for folder in folders}
-    names = Counter((_dataset(m), _name(m)) for m in manifests.values())
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for folder, manifest in manifests.items():
-        name = _name(manifest)
-        label = name if names[_dataset(manifest), name] == 1 else f"{name} {manifest['run']}"
-        groups.setdefault(_dataset(manifest), []).append(_load(folder, label, manifest))
-    return [sorted(group, key=lambda result: result.control) for group in groups.values()]
+    return grouped(folders, _name, _result)
 
 
 def print_report(groups: Sequence[Sequence[Result]], console: Console | None = None) -> None:
@@ -88,7 +76,7 @@ def render_markdown(groups: Sequence[Sequence[Result]]) -> str:
 
 
 def _parts(results: Sequence[Result]) -> Iterator[RenderableType]:
-    yield Text(_title(results), style="bold")
+    yield Text(title(results), style="bold")
     yield from map(Text, MEANING)
     yield Text("")
     yield _table(results, "level", _LEVEL, MAIN, _CELL, ("all", *LEVELS), _by_level)
@@ -103,7 +91,7 @@ def _parts(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield Text("\nItems that a metric excludes, since nothing was known that could be kept or lost", style="bold")
     yield _exclusions(results)
     yield Text("")
-    yield from map(Text, _notes(results))
+    yield from map(Text, notes(results))
 
 
 _PAIRS = [f"{more}-{less}" for more, less in PAIRS]
@@ -199,14 +187,15 @@ def _further(results: Sequence[Result]) -> dict[str, str]:
     return {metric: name for metric, name in FURTHER.items() if metric in known}
 
 
-def _title(results: Sequence[Result]) -> str:
+def title(results: Sequence[Result]) -> str:
+    """What was run, in one line."""
     dataset = results[0].manifest["dataset"]
     parts = [f"MemBehave: Forgetting, config {dataset['config']}", f"{dataset['n']} items"]
     seed = dataset["parameters"].get("seed")
     return " · ".join([*parts, *([f"seed {seed}"] if seed is not None else [])])
 
 
-def _notes(results: Sequence[Result]) -> Iterator[str]:
+def notes(results: Sequence[Result]) -> Iterator[str]:
     """What a reader must know to read the tables: policies, answerers, embedders, judges, what broke."""
     for result in results:
         if not result.control:
@@ -249,11 +238,11 @@ def _judge(result: Result, summary: Mapping[str, Any]) -> str:
 
 
 def _markdown(results: Sequence[Result]) -> str:
-    lines = [f"**{_title(results)}.** {' '.join(MEANING)}", ""]
+    lines = [f"**{title(results)}.** {' '.join(MEANING)}", ""]
     lines += _markdown_table(results, "level", MAIN, ("all", *LEVELS), _by_level)
     lines += ["", "Differences between levels, within triplets, in points:", ""]
     lines += _markdown_table([r for r in results if _differs(r)], "levels", MAIN, _PAIRS, _by_pair)
-    return "\n".join([*lines, "", *(f"- {_escape(note)}" for note in _notes(results)), ""])
+    return "\n".join([*lines, "", *(f"- {_escape(note)}" for note in notes(results)), ""])
 
 
 def _markdown_table(
@@ -271,10 +260,6 @@ def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
 
 
-def _dataset(manifest: runs.Manifest) -> tuple[str, str]:
-    return manifest["dataset"]["config"], manifest["dataset"]["content_hash"]
-
-
 def _name(manifest: runs.Manifest) -> str:
     """The adapter's name, with an asterisk where the forget policy is not the usual one."""
     policy = manifest["assistant"].get("forget_policy", "named")
@@ -282,28 +267,9 @@ def _name(manifest: runs.Manifest) -> str:
     return name if policy == "named" else f"{name}*"
 
 
-def _load(folder: Path, label: str, manifest: runs.Manifest) -> Result:
-    judged = sorted((folder / scores.SCORERS).glob("*.json"))
-    return Result(
-        folder=folder,
-        label=label,
-        manifest=manifest,
-        summary=scores.read_summary(folder),
-        labels=_read_labels(folder / scores.SCORES),
-        judged=tuple(json.loads(path.read_bytes()) for path in judged),
-        first_error=_first_error(folder),
-    )
+def _result(scored: Scored, _: Answers) -> Result:
+    from forget_eval.membehave.scores import SCHEMA
 
-
-def _read_labels(path: Path) -> Counter[str]:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path, columns=["label"], filters=[("metric", "=", "answer_after")])
-    return Counter(label for label in table["label"].to_pylist() if label)
-
-
-def _first_error(folder: Path) -> str | None:
-    for answer in transcripts.read(folder / runs.TRANSCRIPTS):
-        if error := answer["error"]:
-            return f"{answer['id']}, {error['during']}: {error['kind']}: {error['message']}".split("\n")[0]
-    return None
+    rows = scores.read_scores(scored.folder, ("label",), "answer_after", SCHEMA)
+    labels = Counter(str(row["label"]) for row in rows if row["label"])
+    return Result(**vars(scored), labels=labels, judged=tuple(scores.read_judged(scored.folder)))

@@ -1,32 +1,30 @@
-"""Scored runs as a report needs them."""
+"""Scored runs as reports need them: of either task what both tables show, and of ForgetEval the rest."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from forget_datasets.rows import FAMILIES
 from forget_eval import runs, scores, transcripts
 
+Answers = Iterable[transcripts.Transcript]
 
-@dataclass(frozen=True)
-class Result:
-    """A scored run.
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A scored run of either task.
 
     Attributes:
         label: the adapter's name, made unique among the runs of a report.
-        stores: how many texts were inscribed in each case that got so far.
-        lacking: for each operation that the system lacks, the cases that ended there.
-        first_error: id, step and message of the first case that broke.
+        first_error: id, step and message of the first case that broke, in one line.
     """
 
     folder: Path
     label: str
     manifest: runs.Manifest
     summary: dict[str, Any]
-    stores: tuple[int, ...]
-    lacking: dict[str, int]
     first_error: str | None
 
     @property
@@ -35,52 +33,90 @@ class Result:
         return bool(self.manifest["adapter"]["told_the_case"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Result(Scored):
+    """A scored run of ForgetEval.
+
+    Attributes:
+        stores: how many texts were inscribed in each case that got so far.
+        lacking: for each operation that the system lacks, the cases that ended there.
+    """
+
+    stores: tuple[int, ...]
+    lacking: dict[str, int]
+
+
+Kind = TypeVar("Kind", bound=Scored)
+
+
 def load(folders: Sequence[Path]) -> list[list[Result]]:
-    """The runs of each dataset together, in the order given, controls last.
+    """The runs of ForgetEval of each dataset together, in the order given, controls last.
 
     Raises:
-        UserError: a folder is no run, or has not been scored.
+        UserError: as `grouped`.
+    """
+    return grouped(folders, lambda manifest: str(manifest["adapter"]["name"]), _result)
+
+
+def grouped(
+    folders: Sequence[Path], name: Callable[[runs.Manifest], str], make: Callable[[Scored, Answers], Kind]
+) -> list[list[Kind]]:
+    """Scored runs, those of each dataset together, in the order given, controls last.
+
+    Args:
+        folders: of the runs.
+        name: what a run is called, from its manifest. Those of one dataset that share it are told apart by their
+            folders.
+        make: what the report wants, from what all runs have and the transcripts.
+
+    Raises:
+        UserError: a folder is no run, has not been scored since its transcripts changed, or holds something damaged.
     """
     manifests = {folder: runs.read(folder) for folder in folders}
-    names = Counter((_dataset(m), m["adapter"]["name"]) for m in manifests.values())
-    groups: dict[tuple[str, str], list[Result]] = {}
+    names = Counter((_dataset(m), name(m)) for m in manifests.values())
+    groups: dict[tuple[str, str], list[Kind]] = {}
     for folder, manifest in manifests.items():
-        name = manifest["adapter"]["name"]
-        label = name if names[_dataset(manifest), name] == 1 else f"{name} {manifest['run']}"
-        groups.setdefault(_dataset(manifest), []).append(_load(folder, label, manifest))
+        alone = names[_dataset(manifest), name(manifest)] == 1
+        label = name(manifest) if alone else f"{name(manifest)} {manifest['run']}"
+        summary = scores.read_summary(folder)
+        answers = list(transcripts.read(folder / runs.TRANSCRIPTS))
+        scored = Scored(
+            folder=folder, label=label, manifest=manifest, summary=summary, first_error=_first_error(answers)
+        )
+        groups.setdefault(_dataset(manifest), []).append(make(scored, answers))
     return [sorted(group, key=lambda result: result.control) for group in groups.values()]
 
 
 def tallies(result: Result) -> dict[str, Counter[str]]:
     """How often each status and reason occurs under the strict rate: overall, by family and by family__template."""
-    import pyarrow.parquet as pq
-
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("overall", *FAMILIES)}
-    columns = ["family", "template", "status", "reasons"]
-    table = pq.read_table(result.folder / scores.SCORES, columns=columns, filters=[("metric", "=", "strict")])
-    for row in table.to_pylist():
+    for row in scores.read_scores(result.folder, ("family", "template", "status", "reasons"), "strict"):
         for place in ("overall", row["family"], f"{row['family']}__{row['template']}"):
-            counts.setdefault(place, Counter()).update([row["status"], *row["reasons"]])
+            counts.setdefault(place, Counter()).update([row["status"], *(row["reasons"] or ())])
     return counts
+
+
+def _result(scored: Scored, answers: Answers) -> Result:
+    stores: list[int] = []
+    lacking: Counter[str] = Counter()
+    for answer in answers:
+        if answer["operations"] or answer["final"] is not None:
+            stores.append(answer["store"])
+        lacking.update(operation["op"] for operation in answer["operations"] if operation["status"] == "n/a")
+    return Result(**vars(scored), stores=tuple(stores), lacking=dict(lacking))
 
 
 def _dataset(manifest: runs.Manifest) -> tuple[str, str]:
     return manifest["dataset"]["config"], manifest["dataset"]["content_hash"]
 
 
-def _load(folder: Path, label: str, manifest: runs.Manifest) -> Result:
-    stores, lacking, first_error = _read(transcripts.read(folder / runs.TRANSCRIPTS))
-    return Result(folder, label, manifest, scores.read_summary(folder), stores, lacking, first_error)
-
-
-def _read(answers: Iterable[transcripts.Transcript]) -> tuple[tuple[int, ...], dict[str, int], str | None]:
-    stores: list[int] = []
-    lacking: Counter[str] = Counter()
-    first_error = None
+def _first_error(answers: Answers) -> str | None:
     for answer in answers:
-        if answer["operations"] or answer["final"] is not None:
-            stores.append(answer["store"])
-        lacking.update(operation["op"] for operation in answer["operations"] if operation["status"] == "n/a")
-        if (error := answer["error"]) and first_error is None:
-            first_error = f"{answer['id']}, {error['during']}: {error['kind']}: {error['message']}".split("\n")[0]
-    return tuple(stores), dict(lacking), first_error
+        if error := answer["error"]:
+            return printable(f"{answer['id']}, {error['during']}: {error['kind']}: {error['message']}".split("\n")[0])
+    return None
+
+
+def printable(text: str) -> str:
+    """A system may say anything: what would steer a terminal is shown as its escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -7,9 +7,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from forget_datasets.rows import FAMILIES, OPERATIONS
+from forget_datasets.rows import FAMILIES
 from forget_datasets.verdicts import Reason
-from forget_eval.adapters import Row
+from forget_eval import catalogue
+from forget_eval.catalogue import Row
 from forget_eval.report import cells
 from forget_eval.report.results import Result, tallies
 
@@ -28,20 +29,23 @@ def print_report(groups: Sequence[Sequence[Result]], console: Console | None = N
 
 
 def print_adapters(rows: Sequence[Row]) -> None:
-    """Prints the list of adapters: package, version or how to install it, and how each does the operations."""
+    """Prints the list of adapters, and below it the commands that get what is not installed, each on one line."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for heading in ("adapter", "package", "operations", "needs"):
+    for heading in ("adapter", "package", "version", *catalogue.COLUMNS):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        version = row.version or f"not installed: {row.install}"
-        table.add_row(row.name, f"{row.package} {version}", "; ".join(_operations(row)), row.needs)
+        table.add_row(row.name, row.package or catalogue.BUILT_IN, _presence(row), *catalogue.entries(row))
     _console().print(table)
+    if lacking := [row for row in rows if row.version is None and row.environment is None]:
+        print("\nTo get those that are not installed, in an environment of their own or into this Python:")
+        for row in lacking:
+            print("\n".join(f"  {line}" for line in row.install))
 
 
-def _operations(row: Row) -> Iterator[str]:
-    """Operations that are done in one way together, as "supersede, purge: native, ids by policy"."""
-    for how in dict.fromkeys(row.operations.values()):
-        yield f"{', '.join(op for op in OPERATIONS if row.operations[op] == how)}: {how}"
+def _presence(row: Row) -> str:
+    if row.environment:
+        return f"{row.environment} (env)"
+    return row.version or "not installed"
 
 
 def _console() -> Console:
