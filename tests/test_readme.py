@@ -58,7 +58,7 @@ def test_the_table_of_systems(readme: str) -> None:
 def test_a_class_of_ones_own(shown: dict[str, str], tmp_path: Path) -> None:
     out = play(shown["class"], tmp_path)
     assert "my-memory: supersede, purge native.\nmy-memory lacks: release (100 cases)." in out
-    assert (tmp_path / "runs/forgeteval-en-50x4/summary.json").exists()
+    assert (tmp_path / "runs/forgeteval-en-50x4/my_memory.MyMemory/summary.json").exists()
 
 
 @pytest.mark.systems

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from forget_eval.stats import Z, score_interval
+
 SEED = 20261130
 REPLICATES = 4000
 _LEVEL = 0.95
-_Z = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,43 @@ def cluster_interval(
     return _with_wilson(found, _sureness(values, ids[0], effective, bounds), bounds)
 
 
+def difference_interval(
+    values: Sequence[float],
+    clusters: Sequence[Hashable],
+    *,
+    seed: int = SEED,
+    replicates: int = REPLICATES,
+    bound: float = 1.0,
+) -> Interval:
+    """The mean of per-item differences between two systems, with whole clusters resampled as in `cluster_interval`.
+
+    Where few items differ, resampling shows too little spread. So the interval also takes in the one that adds up the
+    Wilson intervals of what the differences gain and of what they lose (the square-and-add rule of Newcombe 1998,
+    Statistics in Medicine 17(8)), each at its effective sample size. A change that was not seen is taken to be as large
+    as the largest that was, or as the bound times the share of items that do not differ, whichever is larger: few
+    differences show little of how large another could be.
+
+    Args:
+        values: one difference an item, from -bound to bound.
+        clusters: the cluster of each item (a target person).
+        seed, replicates: as in `cluster_interval`.
+        bound: the largest difference that an item can have.
+
+    Raises:
+        ValueError: as `cluster_interval`.
+    """
+    bounds = (-bound, bound)
+    ids = _checked(values, [clusters], bounds)[0]
+    if not values:
+        return Interval(None, *bounds, 0)
+    effective = _effective(ids)
+    if max(values) == min(values):
+        return unanimous(values[0], len(values), effective, bounds)
+    size = max(ids) + 1
+    found = _percentiles(values, _draw(size, seed, replicates)[:, ids], size, effective, bounds)
+    return _with_gains_and_losses(found, values, ids, effective, bound)
+
+
 def pigeonhole_interval(
     values: Sequence[float],
     rows: Sequence[Hashable],
@@ -77,8 +115,9 @@ def pigeonhole_interval(
 
     The pigeonhole bootstrap (McCullagh 2000, Bernoulli 6(2); Owen 2007, Annals of Applied Statistics 1(2)) covers
     units that share a cluster on either side. It is conservative: noise of the units' own counts up to three times.
-    The same people are targets on both sides, so they are drawn from one pool. Replicates in which no pair is left
-    are passed over; if that is all of them, the interval is the whole range.
+    The same people are targets on both sides, so they are drawn from one pool. Where few triplets differ, it shows too
+    little spread all the same, so that the interval also takes in that of `difference_interval`. Replicates in which no
+    pair is left are passed over; if that is all of them, the interval is the whole range.
 
     Args:
         values: one difference a triplet, within `bounds`.
@@ -93,11 +132,34 @@ def pigeonhole_interval(
     if not values:
         return Interval(None, *bounds, 0)
     size = max(*left, *right) + 1
-    effective = min(_effective(left), _effective(right))
+    effective, fewer = min((_effective(left), left), (_effective(right), right))
     if max(values) == min(values):
         return unanimous(values[0], len(values), effective, bounds)
     people = _draw(size, seed, replicates)
-    return _percentiles(values, people[:, left] * people[:, right], math.ceil(effective), effective, bounds)
+    found = _percentiles(values, people[:, left] * people[:, right], math.ceil(effective), effective, bounds)
+    return _with_gains_and_losses(found, values, fewer, effective, max(map(abs, bounds)))
+
+
+def smallest_mean(values: Sequence[float], clusters: Sequence[Hashable], power: float = 0.8) -> float | None:
+    """The smallest true mean that a two-sided test at 5% finds with a given power, at the spread that is seen.
+
+    (t_0.975 + t_power) standard errors, with Student's quantiles for C - 1 degrees of freedom and the standard error
+    between C clusters (Bloom 1995, Evaluation Review 19(5), with clusters in place of units).
+
+    Args:
+        values: one a unit, such as the differences of two runs.
+        clusters: the cluster of each unit.
+        power: the chance to find it.
+
+    Returns:
+        None where nothing varies, or there is one cluster.
+    """
+    ids = _checked(values, [clusters], (-math.inf, math.inf))[0]
+    if not values or not (max(ids) and (variance := _variance(values, ids))):
+        return None
+    from scipy.stats import t
+
+    return round(float(t.ppf((1 + _LEVEL) / 2, max(ids)) + t.ppf(power, max(ids))) * math.sqrt(variance), 12)
 
 
 def unanimous(value: float, n: int, effective: float, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
@@ -114,7 +176,7 @@ def unanimous(value: float, n: int, effective: float, bounds: tuple[float, float
             differ.
         bounds: the smallest and the largest possible value.
     """
-    unlike = _Z**2 / (effective + _Z**2)
+    unlike = Z**2 / (effective + Z**2)
     low, high = value - unlike * (value - bounds[0]), value + unlike * (bounds[1] - value)
     return Interval(round(value, 12), round(low, 12), round(high, 12), n)
 
@@ -143,30 +205,46 @@ def _sureness(values: Sequence[float], ids: Sequence[int], effective: float, bou
     The effective sample size of surveys (Korn and Graubard 1998), never below the number of clusters: a unit that is
     itself a share of many answers tells more than a yes or a no.
     """
+    mean, variance = math.fsum(values) / len(values), _variance(values, ids)
+    binomial = (mean - bounds[0]) * (bounds[1] - mean)
+    return max(effective, binomial / variance) if variance > 0 else effective
+
+
+def _variance(values: Sequence[float], ids: Sequence[int]) -> float:
+    """The variance of the mean, between clusters (Davison and Hinkley 1997, section 3.8)."""
     mean, size = math.fsum(values) / len(values), max(ids) + 1
     residuals = [0.0] * size
     for value, number in zip(values, ids, strict=True):
         residuals[number] += value - mean
-    variance = math.fsum(r**2 for r in residuals) / len(values) ** 2 * size / max(1, size - 1)
-    binomial = (mean - bounds[0]) * (bounds[1] - mean)
-    return max(effective, binomial / variance) if variance > 0 else effective
+    return math.fsum(r**2 for r in residuals) / len(values) ** 2 * size / max(1, size - 1)
 
 
 def _with_wilson(found: Interval, sureness: float, bounds: tuple[float, float]) -> Interval:
     """The interval together with Wilson's: near a bound, few clusters differ and resampling shows too little spread."""
     assert found.value is not None
     span = bounds[1] - bounds[0]
-    ends = (min(1.0, max(0.0, end)) for end in _wilson((found.value - bounds[0]) / span, sureness))
+    ends = (min(1.0, max(0.0, end)) for end in score_interval((found.value - bounds[0]) / span, sureness))
     low, high = (round(bounds[0] + span * end, 12) for end in ends)
     return Interval(found.value, min(found.low, low), max(found.high, high), found.n)
 
 
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's score interval (Wilson 1927) for a share of `n`, which need not be whole."""
-    shrunk = 1 + _Z**2 / n
-    centre = (share + _Z**2 / (2 * n)) / shrunk
-    reach = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2) / shrunk
-    return centre - reach, centre + reach
+def _with_gains_and_losses(
+    found: Interval, values: Sequence[float], ids: Sequence[int], effective: float, bound: float
+) -> Interval:
+    """The interval together with that of Newcombe's rule; see `difference_interval`."""
+    assert found.value is not None
+    size = max(*map(abs, values), bound * sum(value == 0 for value in values) / len(values))
+    gains, losses = (_reach([max(0.0, sign * value) for value in values], ids, effective, size) for sign in (1, -1))
+    low = max(-bound, found.value - math.hypot(gains[0], losses[1]))
+    high = min(bound, found.value + math.hypot(gains[1], losses[0]))
+    return Interval(found.value, min(found.low, round(low, 12)), max(found.high, round(high, 12)), found.n)
+
+
+def _reach(values: Sequence[float], ids: Sequence[int], effective: float, bound: float) -> tuple[float, float]:
+    """How far Wilson's interval goes below and above the mean of values from 0 to `bound`."""
+    mean = math.fsum(values) / len(values)
+    low, high = score_interval(mean / bound, _sureness(values, ids, effective, (0.0, bound)))
+    return max(0.0, mean - bound * max(0.0, low)), max(0.0, bound * min(1.0, high) - mean)
 
 
 @lru_cache(maxsize=8)
@@ -182,6 +260,7 @@ def _draw(clusters: int, seed: int, replicates: int) -> Any:
     return counts
 
 
+@lru_cache(maxsize=256)
 def _tail(clusters: int) -> float:
     """The share that is cut off on each side, smaller for few clusters."""
     if clusters < 2:

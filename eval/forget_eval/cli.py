@@ -16,6 +16,7 @@ import click
 from forget_datasets import console
 from forget_datasets.errors import EnvironmentFault, UserError, unknown
 from forget_eval import __version__
+from forget_eval.compare_commands import compare, verify
 from forget_eval.env_commands import env, isolation_of, isolation_options
 from forget_eval.mcp_commands import mcp
 from forget_eval.membehave import commands as membehave
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 PROGRAM = "forget-eval"
 _FOLDER = click.Path(path_type=Path)
+
+
+_REPEATS = click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Runs of each system, in DIR/repeat-1 and so on: for systems that do not answer alike every time.",
+)
 
 
 class Program(click.Group):
@@ -106,6 +116,7 @@ def main() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of the table.")
 @click.option("--force", is_flag=True, help="Start runs over that are there already.")
+@_REPEATS
 @isolation_options
 @membehave.bench_options
 def bench(
@@ -120,6 +131,7 @@ def bench(
     out: Path | None,
     as_json: bool,
     force: bool,
+    repeats: int,
     isolate: bool,
     timeout: int,
     memory_limit: int | None,
@@ -140,16 +152,16 @@ def bench(
             "lang": lang if lang != "en" else None,
         }
         membehave.refuse(refused, task)
-        played = membehave.bench(names, embedder, seed, out, options, force, isolation)
-        _show([one.folder for one in played], as_json)
+        played = membehave.bench(names, embedder, seed, out, options, force, isolation, repeats)
+        _show_played([one.folder for one in played], as_json, repeats)
         return
     membehave.refuse(options, task)
     from forget_eval.bench import shape
 
     wanted = shape(lang, scale, profile, distractors, seed)
     root, folders = _places(task, wanted, names, out)
-    _bench(wanted, names, embedder, root / "data", folders, force, isolation)
-    _show(folders, as_json)
+    _bench(wanted, names, embedder, root / "data", folders, force, isolation, repeats)
+    _show_played(folders, as_json, repeats)
     _name_files(root / "data", folders)
 
 
@@ -166,6 +178,7 @@ def bench(
 )
 @click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
 @click.option("--force", is_flag=True, help="Start the run over if it is there already.")
+@_REPEATS
 @isolation_options
 @membehave.run_options
 def run(
@@ -177,6 +190,7 @@ def run(
     embedder: str | None,
     out: Path,
     force: bool,
+    repeats: int,
     isolate: bool,
     timeout: int,
     memory_limit: int | None,
@@ -187,18 +201,21 @@ def run(
     TASK is forgeteval or membehave.
     """
     _require_task(task)
+    from forget_eval import repeats as several
     from forget_eval.data import open_dataset
 
     isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
-        membehave.run_one(source, name, out, embedder, options, force, isolation)
+        membehave.run_one(source, name, out, embedder, options, force, isolation, repeats)
         return
     membehave.refuse(options, task)
     from forget_eval.bench import embedder_for
 
     dataset = open_dataset(data, task, config, revision)
-    _run(dataset, name, out, embedder_for([name], embedder, dataset.lang, isolation), force, isolation)
+    embed = embedder_for([name], embedder, dataset.lang, isolation)
+    for folder in several.folders(out, repeats):
+        _run(dataset, name, folder, embed, force, isolation)
 
 
 @main.command(short_help="Score runs.")
@@ -283,6 +300,8 @@ def adapters(markdown: bool, as_json: bool) -> None:
 
 main.add_command(env)
 main.add_command(mcp)
+main.add_command(compare)
+main.add_command(verify)
 
 
 def _runs_in(folders: Sequence[Path]) -> list[Path]:
@@ -320,7 +339,9 @@ def _bench(
     folders: Sequence[Path],
     force: bool,
     isolation: "Isolation",
+    repeats: int,
 ) -> None:
+    from forget_eval import repeats as several
     from forget_eval.bench import build_data, embedder_for, require_all
     from forget_eval.data import open_dataset
     from forget_eval.scores import score as score_run
@@ -329,9 +350,10 @@ def _bench(
     require_all(names, embed, isolation)
     build_data(data, wanted)
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
-    for name, folder in zip(names, folders, strict=True):
-        _run(dataset, name, folder, embed, force, isolation)
-        score_run(folder)
+    for name, place in zip(names, folders, strict=True):
+        for folder in several.folders(place, repeats):
+            _run(dataset, name, folder, embed, force, isolation)
+            score_run(folder)
 
 
 def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool, isolation: "Isolation") -> None:
@@ -340,6 +362,22 @@ def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool, i
     played = run_adapter(dataset, name, folder, embed, force=force, isolation=isolation)
     what = f"{played} cases run" if played else "finished before, nothing to do"
     click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
+
+
+def _show_played(folders: Sequence[Path], as_json: bool, repeats: int) -> None:
+    """What a bench has played: runs, or several repeats of each system."""
+    if repeats == 1:
+        _show(folders, as_json)
+        return
+    from forget_eval import repeats as several
+    from forget_eval.report.repeats import print_repeats
+
+    summaries = [several.summarise(folder) for folder in folders]
+    if as_json:
+        _print_json(summaries)
+        return
+    for summary in summaries:
+        print_repeats(summary)
 
 
 def _show(folders: Sequence[Path], as_json: bool, markdown: bool = False) -> None:

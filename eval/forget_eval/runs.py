@@ -256,7 +256,7 @@ def _start_over(folder: Path) -> None:
     """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
     read(folder)
     try:
-        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", MANIFEST):
+        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", "SHA256SUMS", MANIFEST):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "scores", ignore_errors=True)
     except OSError as error:

@@ -15,7 +15,7 @@ from forget_datasets.rows import FAMILIES, LEVELS
 from forget_datasets.schema import mismatches
 from forget_datasets.shapes import Shape, read_json
 from forget_datasets.verdicts import Reason
-from forget_eval import runs, transcripts
+from forget_eval import runs, seals, transcripts
 from forget_eval.data import Dataset, open_dataset
 from forget_eval.protocols import Status
 from forget_eval.scoring import forgeteval
@@ -65,13 +65,16 @@ def score(folder: Path, data: str | None = None, judge: "ChatJudge | None" = Non
     dataset = open_dataset(source, manifest["task"], manifest["dataset"]["config"], revision)
     _require_hash(folder, manifest, dataset)
     if manifest["task"] == "membehave":
-        return _score_membehave(folder, manifest, dataset, judge, state)
+        summary = _score_membehave(folder, manifest, dataset, judge, state)
+        seals.write(folder)
+        return summary
     if judge is not None:
         raise UserError(f"{folder} is a run of ForgetEval, which no model judges: leave out --judge.")
     scored = _score_all(folder, dataset)
     summary = {**forgeteval.summarise(manifest["adapter"]["name"], scored), STATE: state}
     _write_table(folder / SCORES, forgeteval.tidy(manifest["run"], scored), SCHEMA)
     runs.write_json(folder / SUMMARY, summary)
+    seals.write(folder)
     return summary
 
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_Z = 1.959963984540054  # the 97.5% point of the standard normal
+Z = 1.959963984540054
+"""The 97.5% point of the standard normal distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +56,28 @@ def stratified_wilson(strata: Sequence[tuple[int, int]]) -> Rate:
     if len(filled) < 2:
         return wilson(*(filled[0] if filled else (0, 0)))
     passed, n = sum(p for p, _ in filled), sum(n for _, n in filled)
-    return _rate(passed, n, *_score_interval(passed / n, _effective_size(filled, n)))
+    mean, variance = stratified_variance(filled)
+    return _rate(passed, n, *score_interval(passed / n, mean * (1 - mean) / variance))
 
 
-def _effective_size(strata: Sequence[tuple[int, int]], total: int) -> float:
+def stratified_variance(strata: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """A rate over fixed strata and the variance of its estimate, both at (passed + 1/2) / (n + 1) of each stratum.
+
+    Args:
+        strata: (passed, n) of each, none of them empty; `passed` need not be whole.
+    """
+    total = sum(n for _, n in strata)
     shrunk = [(size / total, (passed + 0.5) / (size + 1), size) for passed, size in strata]
     mean = math.fsum(weight * p for weight, p, _ in shrunk)
     variance = math.fsum(weight**2 * p * (1 - p) / size for weight, p, size in shrunk)
-    return mean * (1 - mean) / variance
+    return mean, variance
 
 
-def _score_interval(p: float, n: float) -> tuple[float, float]:
-    shrink = 1 + _Z**2 / n
-    centre = (p + _Z**2 / (2 * n)) / shrink
-    half = _Z * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2)) / shrink
+def score_interval(p: float, n: float) -> tuple[float, float]:
+    """Wilson's score interval for a share `p` of `n`, which need not be whole; rounding may carry it past 0 or 1."""
+    shrink = 1 + Z**2 / n
+    centre = (p + Z**2 / (2 * n)) / shrink
+    half = Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / shrink
     return centre - half, centre + half
 
 
