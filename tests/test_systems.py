@@ -23,7 +23,9 @@ pytestmark = pytest.mark.systems
 
 CONFORMANCE = Path(__file__).parent / "conformance.py"
 SYSTEMS = ("lethe", "mem0", "mempalace", "langgraph", "llama-index", "qdrant", "chroma", "lancedb")
-TARGETS = {name: BUILT_IN[name] for name in SYSTEMS}
+SERVERS = ("graphiti",)
+TARGETS = {name: BUILT_IN[name] for name in (*SYSTEMS, *SERVERS)}
+NAMES = [*SYSTEMS, *(pytest.param(name, marks=pytest.mark.servers) for name in SERVERS)]
 CHECKS = runpy.run_path(str(CONFORMANCE))["CHECKS"]
 KINDS = {
     "lethe": {"supersede": "native", "release": "native", "purge": "native"},
@@ -34,23 +36,24 @@ KINDS = {
     "qdrant": {"supersede": "native", "release": "emulated", "purge": "native"},
     "chroma": {"supersede": "native", "release": "emulated", "purge": "native"},
     "lancedb": {"supersede": "native", "release": "emulated", "purge": "native"},
+    "graphiti": {"supersede": "native", "release": "native", "purge": "native"},
 }
 LONGEST = 600  # seconds: the slowest writes each fact to the disk
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_conforms(name: str, check: str) -> None:
     why_not = results(name)[check]
     assert why_not is None, why_not
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_declares(name: str) -> None:
     assert {op: str(kind) for op, kind in find(TARGETS[name]).operations.items()} == KINDS[name]
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
 def test_was_tried_with_the_version_that_is_pinned(name: str, root: Path) -> None:
     adapter = find(TARGETS[name])
     pins = (root / "eval" / "forget_eval" / "environments" / f"{name}.txt").read_text().splitlines()

@@ -30,6 +30,7 @@ BUILT_IN = {
     "qdrant": "forget_eval.adapters.qdrant:QdrantMemory",
     "chroma": "forget_eval.adapters.chroma:ChromaMemory",
     "lancedb": "forget_eval.adapters.lancedb:LancedbMemory",
+    "graphiti": "forget_eval.adapters.graphiti:GraphitiMemory",
 }
 MANDATORY = ("reset", "inscribe", "recall_texts")
 """What every memory has."""
