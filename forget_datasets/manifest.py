@@ -109,7 +109,12 @@ def split_figures(place: str, written: Written) -> dict[str, Any]:
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:
-    """What all rows of a dataset are known by: the sha256 of `<config> <content hash>` lines, sorted by config."""
+    """What all rows of a dataset are known by: the sha256 of `<config> <content hash>` lines, sorted by config.
+
+    Raises UserError for a manifest that lacks the content hash of a config.
+    """
+    if bare := [name for name, config in manifest["configs"].items() if "content_hash" not in config]:
+        raise UserError(f"{MANIFEST} has no content hash of the config '{bare[0]}'. {_REMEDY}")
     lines = (f"{name} {config['content_hash']}\n" for name, config in sorted(manifest["configs"].items()))
     return sha256("".join(lines).encode()).hexdigest()
 

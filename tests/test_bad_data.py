@@ -235,7 +235,7 @@ def test_a_path_that_leads_nowhere(source: str) -> None:
 
 
 def test_a_repository_that_no_hub_can_have() -> None:
-    with pytest.raises(UserError, match="neither a folder here nor a dataset on the Hub"):
+    with pytest.raises(UserError, match="is no folder here: the Hub takes no such name"):
         open_dataset("a/b..c", "forgeteval")
 
 

@@ -1,13 +1,14 @@
 """Opens a dataset, a built folder or a repository of the Hub, and checks every row before anything runs on it."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from forget_datasets.errors import EnvironmentFault, UserError, unknown
+from forget_datasets.hub.pull import pull
+from forget_datasets.hub.reference import is_reference, parse
 from forget_datasets.manifest import MANIFEST
 from forget_datasets.manifest import read as read_manifest
 from forget_datasets.rows import GeneratedCase
@@ -15,7 +16,6 @@ from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
 from forget_datasets.shards import RowHash, Shard, find, read_rows
 from forget_eval import checks, transcripts
 
-_REPO = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _BUILD = "Build one with: forget-datasets build forgeteval --out DIR"
 _REBUILD = "Build or download the dataset again."
 
@@ -58,7 +58,7 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
     """Opens a config and reads it once to check it.
 
     Args:
-        source: a folder, or owner/name on the Hub.
+        source: a folder, or on the Hub owner/name or owner/name@v1.0.0.
         task: "forgeteval" or "membehave".
         config: may be left out where there is only one.
         revision: of a repository on the Hub: branch, tag or commit. The commit is pinned.
@@ -68,7 +68,7 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
             row and column.
         EnvironmentFault: the Hub cannot be reached.
     """
-    folder, commit = _locate(source, revision)
+    source, folder, commit = _locate(source, config, revision)
     manifest = _manifest(folder, task)
     by_config: dict[str, list[Shard]] = {}
     for (name, _), shards in find(folder).items():
@@ -79,33 +79,23 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
     return Dataset(source, commit, folder, config, task, content_hash, n, manifest, tuple(by_config[config]))
 
 
-def _locate(source: str, revision: str | None) -> tuple[Path, str | None]:
+def _locate(source: str, config: str | None, revision: str | None) -> tuple[str, Path, str | None]:
+    """The name of a dataset without its revision, the folder of its files, and the commit if it is on the Hub."""
     folder = Path(os.path.expanduser(source))
     if os.path.isdir(folder):
-        return folder, None
+        return source, folder, None
     if os.path.exists(folder):
         raise UserError(f"{source} is a file; name the folder of the dataset, the one that holds {MANIFEST}.")
-    if not _REPO.fullmatch(source):
+    if not is_reference(source):
         raise UserError(f"there is no folder {source}. {_BUILD}")
-    return _download(source, revision)
-
-
-def _download(repo: str, revision: str | None) -> tuple[Path, str]:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-
+    reference = parse(source, revision)
     try:
-        found = Path(
-            snapshot_download(
-                repo, repo_type="dataset", revision=revision, allow_patterns=[MANIFEST, "data/*/*.parquet"]
-            )
-        )
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise UserError(f"'{repo}' is neither a folder here nor a dataset on the Hub. {_BUILD}") from error
-    except Exception as error:  # the Hub's client passes on what its own libraries raise
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise EnvironmentFault(f"'{repo}' is no folder here, and the Hub cannot be asked for it: {reason}") from error
-    return found, found.name
+        pulled = pull(reference, config)
+    except EnvironmentFault as error:
+        raise EnvironmentFault(f"'{reference.repo}' is no folder here, and the Hub cannot be asked: {error}") from error
+    except UserError as error:
+        raise UserError(f"'{reference.repo}' is no folder here: {error}\n    {_BUILD}") from error
+    return reference.repo, pulled.folder, pulled.commit
 
 
 def _manifest(folder: Path, task: str) -> dict[str, Any]:
