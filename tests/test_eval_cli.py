@@ -51,7 +51,7 @@ class Costly(MyMemory):
     def __init__(self):
         raise OSError("no server at localhost")
 '''
-FILES = {"manifest.json", "transcripts.jsonl", "scores.parquet", "summary.json"}
+FILES = {"SHA256SUMS", "manifest.json", "transcripts.jsonl", "scores.parquet", "summary.json"}
 Invoke = Callable[..., Result]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from forget_datasets.errors import UserError
-from forget_eval import bench, repeats, scores
+from forget_eval import bench, repeats, runs, scores
 from forget_eval.bootstrap import cluster_interval
 from forget_eval.data import open_dataset
 from forget_eval.membehave.bench import run_system
@@ -90,19 +90,19 @@ def test_a_mean_of_items_that_are_alike_has_the_interval_of_one_run() -> None:
 
 
 def test_folders_are_numbered_and_found_in_their_order(tmp_path: Path) -> None:
-    assert repeats.folders(tmp_path, 1) == [tmp_path]
-    wanted = repeats.folders(tmp_path, 11)
+    assert runs.repeat_folders(tmp_path, 1) == [tmp_path]
+    wanted = runs.repeat_folders(tmp_path, 11)
     assert wanted[0] == tmp_path / "repeat-1"
     for folder in reversed(wanted):
         folder.mkdir()
     (tmp_path / "repeat-x").mkdir()
-    assert repeats.inside(tmp_path) == wanted
+    assert runs.repeats_in(tmp_path) == wanted
     with pytest.raises(UserError, match="holds repeats"):
-        repeats.folders(tmp_path, 1)
+        runs.repeat_folders(tmp_path, 1)
     (tmp_path / "manifest.json").write_text("{}")
-    assert repeats.inside(tmp_path) == []
+    assert runs.repeats_in(tmp_path) == []
     with pytest.raises(UserError, match="holds a run"):
-        repeats.folders(tmp_path, 2)
+        runs.repeat_folders(tmp_path, 2)
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +111,11 @@ def played(tmp_path_factory: pytest.TempPathFactory, forgeteval_built: Built, me
     out = tmp_path_factory.mktemp("repeats")
     cases = open_dataset(str(forgeteval_built[0]), "forgeteval", "en")
     items = open_dataset(str(membehave_built[0]), "membehave", "default")
-    for folder in repeats.folders(out / "fe", 3):
+    for folder in runs.repeat_folders(out / "fe", 3):
         bench.run_adapter(cases, "oracle", folder, None)
-    for folder in repeats.folders(out / "mb", 2):
+    for folder in runs.repeat_folders(out / "mb", 2):
         run_system(items, "redactor", folder, None, Settings())
-    for folder in (*repeats.inside(out / "fe"), *repeats.inside(out / "mb")):
+    for folder in (*runs.repeats_in(out / "fe"), *runs.repeats_in(out / "mb")):
         scores.score(folder)
     return out
 

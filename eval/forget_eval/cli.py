@@ -201,7 +201,6 @@ def run(
     TASK is forgeteval or membehave.
     """
     _require_task(task)
-    from forget_eval import repeats as several
     from forget_eval.data import open_dataset
 
     isolation = isolation_of(isolate, timeout, memory_limit)
@@ -210,11 +209,12 @@ def run(
         membehave.run_one(source, name, out, embedder, options, force, isolation, repeats)
         return
     membehave.refuse(options, task)
+    from forget_eval import runs
     from forget_eval.bench import embedder_for
 
     dataset = open_dataset(data, task, config, revision)
     embed = embedder_for([name], embedder, dataset.lang, isolation)
-    for folder in several.folders(out, repeats):
+    for folder in runs.repeat_folders(out, repeats):
         _run(dataset, name, folder, embed, force, isolation)
 
 
@@ -341,7 +341,7 @@ def _bench(
     isolation: "Isolation",
     repeats: int,
 ) -> None:
-    from forget_eval import repeats as several
+    from forget_eval import runs
     from forget_eval.bench import build_data, embedder_for, require_all
     from forget_eval.data import open_dataset
     from forget_eval.scores import score as score_run
@@ -351,7 +351,7 @@ def _bench(
     build_data(data, wanted)
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
     for name, place in zip(names, folders, strict=True):
-        for folder in several.folders(place, repeats):
+        for folder in runs.repeat_folders(place, repeats):
             _run(dataset, name, folder, embed, force, isolation)
             score_run(folder)
 
@@ -412,9 +412,9 @@ def _print_json(found: list[Any], single: bool = True) -> None:
 
 
 def _name_files(data: Path, folders: Sequence[Path]) -> None:
-    from forget_eval import runs, scores
+    from forget_eval import runs, scores, seals
 
-    files = ", ".join((runs.MANIFEST, runs.TRANSCRIPTS, scores.SCORES, scores.SUMMARY))
+    files = ", ".join((runs.MANIFEST, runs.TRANSCRIPTS, scores.SCORES, scores.SUMMARY, seals.FILE))
     click.echo(f"Dataset: {data}\nRuns, each with {files}:", err=True)
     for folder in folders:
         click.echo(f"  {folder}", err=True)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 FILE = "repeats.json"
-_NAME = "repeat-"
 _SAME: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "dataset": lambda manifest: manifest["dataset"]["content_hash"],
     "adapter": lambda manifest: manifest["adapter"]["class"],
@@ -68,27 +67,6 @@ class Repeated:
     components: Components | None
 
 
-def folders(folder: Path, n: int) -> list[Path]:
-    """Where the runs of a system go: the folder itself for one, else n folders in it.
-
-    Raises:
-        UserError: the folder holds a run where repeats should go, or repeats where a run should.
-    """
-    if n > 1 and (folder / runs.MANIFEST).exists():
-        raise UserError(f"{folder} holds a run, and repeats go into folders of their own. Name another --out.")
-    if n == 1 and inside(folder):
-        raise UserError(f"{folder} holds repeats. Name another --out, or ask for --repeats again.")
-    return [folder] if n == 1 else [folder / f"{_NAME}{number}" for number in range(1, n + 1)]
-
-
-def inside(folder: Path) -> list[Path]:
-    """The runs of a folder of repeats in their order; none if it is something else."""
-    if (folder / runs.MANIFEST).exists():
-        return []
-    found = [path for path in folder.glob(f"{_NAME}*") if path.name.removeprefix(_NAME).isdecimal()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix(_NAME)))
-
-
 def summarise(folder: Path) -> dict[str, Any]:
     """Writes the summary over the scored runs of a folder of repeats, `repeats.json`, and returns it.
 
@@ -101,9 +79,11 @@ def summarise(folder: Path) -> dict[str, Any]:
             one dataset.
         EnvironmentFault: the disk refuses.
     """
-    found = inside(folder)
+    found = runs.repeats_in(folder)
     if len(found) < 2:
-        raise UserError(f"{folder} holds {len(found)} repeats, and a summary over them needs two: {_NAME}1, {_NAME}2.")
+        raise UserError(
+            f"{folder} holds {len(found)} repeats, and a summary over them needs two: {runs.REPEAT}1, {runs.REPEAT}2."
+        )
     manifests = [runs.read(run) for run in found]
     _require_alike(found, manifests)
     for run in found:

@@ -30,6 +30,9 @@ the run or misread it. A field that is new and that no reader needs raises nothi
 old summary that lacks something says how it is made again.
 """
 
+REPEAT = "repeat-"
+"""Begins the names of the folders of repeats."""
+
 Manifest = dict[str, Any]
 MIGRATIONS: Mapping[int, Callable[[Manifest], Manifest]] = {}
 """Version to what makes of a manifest of it one of the version after. So far there has been one version."""
@@ -178,6 +181,27 @@ def read(folder: Path) -> Manifest:
     if what := misfit(manifest, {**_SHAPE, "assistant": _ASSISTANT} if manifest.get("task") == "membehave" else _SHAPE):
         raise UserError(f"{path}: {what}. The run cannot be used: make it again in another folder.")
     return manifest
+
+
+def repeat_folders(folder: Path, n: int) -> list[Path]:
+    """Where the runs of a system go: the folder itself for one, else n folders in it.
+
+    Raises:
+        UserError: the folder holds a run where repeats should go, or repeats where a run should.
+    """
+    if n > 1 and (folder / MANIFEST).exists():
+        raise UserError(f"{folder} holds a run, and repeats go into folders of their own. Name another --out.")
+    if n == 1 and repeats_in(folder):
+        raise UserError(f"{folder} holds repeats. Name another --out, or ask for --repeats again.")
+    return [folder] if n == 1 else [folder / f"{REPEAT}{number}" for number in range(1, n + 1)]
+
+
+def repeats_in(folder: Path) -> list[Path]:
+    """The runs of a folder of repeats in their order; none if it is something else."""
+    if (folder / MANIFEST).exists():
+        return []
+    found = [path for path in folder.glob(f"{REPEAT}*") if path.name.removeprefix(REPEAT).isdecimal()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix(REPEAT)))
 
 
 def dataset_of(folder: Path, manifest: Manifest) -> tuple[str, str | None]:

@@ -66,7 +66,7 @@ def verify(folders: Sequence[Path], data: str | None = None, report: Path | None
         copies = list[Path]()
         for number, folder in enumerate(folders):
             copy = Path(aside, str(number))
-            for run in (several := repeats.inside(folder)) or [folder]:
+            for run in (several := runs.repeats_in(folder)) or [folder]:
                 copies.append(copy / run.name if several else copy)
                 found += _of_run(run, copies[-1], data)
             found += _repeats(folder, copy)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forget_datasets.errors import UserError
-from forget_eval import repeats, runs, scores
+from forget_eval import runs, scores
 from forget_eval.bootstrap import REPLICATES, SEED
 from forget_eval.comparison import forgeteval, membehave
 
@@ -102,7 +102,7 @@ def _method(task: str) -> tuple[str, ...]:
 
 
 def _manifest(folder: Path) -> runs.Manifest:
-    if found := repeats.inside(folder):
+    if found := runs.repeats_in(folder):
         raise UserError(f"{folder} holds repeats, each a run: name one of them, such as {found[0]}.")
     return runs.read(folder)
 

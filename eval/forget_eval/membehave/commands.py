@@ -94,7 +94,7 @@ def bench(
         UserError: an unknown name, an option without another that it needs, or a folder that holds something else.
         EnvironmentFault: the disk refuses, or a chat model is down; the same call goes on from there.
     """
-    from forget_eval import repeats as several
+    from forget_eval import runs
     from forget_eval.data import open_dataset
     from forget_eval.membehave.bench import build_data, embedder_for, require_all
     from forget_eval.scores import score
@@ -108,7 +108,7 @@ def bench(
     build_data(root / "data", {"triplets": options["triplets"] or _TRIPLETS, "seed": _SEED if seed is None else seed})
     dataset = open_dataset(str(root / "data"), "membehave", options["config"] or "default")
     for one in played:
-        for folder in several.folders(one.folder, repeats):
+        for folder in runs.repeat_folders(one.folder, repeats):
             run(dataset, one.name, folder, embed, settings[one.policy], force, isolation)
             score(folder, judge=judge)
     return played
@@ -143,13 +143,13 @@ def run_one(
     repeats: int = 1,
 ) -> None:
     """The command `run`: names are looked up before the data is read."""
-    from forget_eval import repeats as several
+    from forget_eval import runs
     from forget_eval.membehave.bench import embedder_for
 
     settings = settings_for(options)
     embed = embedder_for([name], embedder, isolation)
     dataset = open_data()
-    for place in several.folders(folder, repeats):
+    for place in runs.repeat_folders(folder, repeats):
         run(dataset, name, place, embed, settings, force, isolation)
 
 
