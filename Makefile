@@ -42,7 +42,7 @@ test: venv lint
 test-systems: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
 test-systems: venv
 	@for name in $(JUDGED) $(SERVERS); do $(BIN)/forget-eval env create $$name || exit; done
-	$(BIN)/pytest -n 2 -m 'systems and not servers'
+	$(BIN)/pytest -m 'systems and not servers'
 
 # Needs Python 3.12, and on a C library older than 2.38 a compiler, for the database is built then: a quarter of an hour.
 test-servers: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
