@@ -27,7 +27,8 @@ from forget_eval.data import open_dataset
 from forget_eval.membehave.bench import run_system
 from forget_eval.membehave.systems import Settings
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "versions"
+ROOT = Path(__file__).parent.parent.resolve()
+GOLDEN = ROOT / "tests" / "golden" / "versions"
 SYSTEM = "keyword_memory:Keyword"
 CONFIGS = {"forgeteval": "handmade", "membehave": "default"}
 
@@ -59,6 +60,8 @@ def _run(task: str, folder: Path) -> None:
     manifest = json.loads(path.read_text(encoding="utf-8"))
     manifest |= {"git": None, "platform": {"system": "Linux", "machine": "x86_64", "cpus": 2}}  # nobody's machine
     runs.write_json(path, manifest)
+    transcripts = folder / "run" / runs.TRANSCRIPTS
+    transcripts.write_bytes(transcripts.read_bytes().replace(f"{ROOT}/".encode(), b""))  # tracebacks name files
     scores.score(folder / "run")
 
 

@@ -1,6 +1,7 @@
 """Runs of every version of the schema are read and scored, what is run is named in full, and running is not scoring."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -232,3 +233,9 @@ def test_a_transcript_holds_all_that_scoring_reads(ran: Callable[[str], tuple[Pa
     assert (error["kind"], error["message"], error["during"]) == ("LookupError", "nothing by that name", "purge")
     assert "breaking.py" in error["traceback"]
     assert "in deeper" in error["traceback"]
+
+
+def test_the_golden_runs_name_no_place_of_the_machine_that_made_them() -> None:
+    for path in GOLDEN.rglob("*"):
+        if path.suffix in (".json", ".jsonl"):
+            assert not re.search(r'File \\"/|[": ]/(home|root|tmp|work|Users)/', path.read_text("utf-8")), path

@@ -3,7 +3,6 @@
 Imports nothing heavy; each command fetches what it needs.
 """
 
-import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from forget_eval.compare_commands import compare, verify
 from forget_eval.env_commands import env, isolation_of, isolation_options
 from forget_eval.mcp_commands import mcp
 from forget_eval.membehave import commands as membehave
+from forget_eval.shown import name_files, print_json, runs_in, show, show_played
 
 if TYPE_CHECKING:
     from forget_eval.bench import Shape
@@ -153,7 +153,7 @@ def bench(
         }
         membehave.refuse(refused, task)
         played = membehave.bench(names, embedder, seed, out, options, force, isolation, repeats)
-        _show_played([one.folder for one in played], as_json, repeats)
+        show_played([one.folder for one in played], as_json, repeats)
         return
     membehave.refuse(options, task)
     from forget_eval.bench import shape
@@ -161,8 +161,8 @@ def bench(
     wanted = shape(lang, scale, profile, distractors, seed)
     root, folders = _places(task, wanted, names, out)
     _bench(wanted, names, embedder, root / "data", folders, force, isolation, repeats)
-    _show_played(folders, as_json, repeats)
-    _name_files(root / "data", folders)
+    show_played(folders, as_json, repeats)
+    name_files(root / "data", folders)
 
 
 @main.command(short_help="Run a system on a dataset.")
@@ -230,7 +230,7 @@ def score(folders: tuple[Path, ...], data: str | None, as_json: bool, **options:
     judge = membehave.judge_for(options)
     summaries = [scores.score(folder, data, judge) for folder in folders]
     if as_json:
-        _print_json(summaries)
+        print_json(summaries)
     for folder in folders:
         click.echo(f"wrote {folder / scores.SCORES} and {folder / scores.SUMMARY}", err=True)
 
@@ -268,13 +268,13 @@ def report(
     if out is not None:
         from forget_eval.report.html import write
 
-        click.echo(write(_runs_in(folders), out, data, png)[0])
+        click.echo(write(runs_in(folders), out, data, png)[0])
     elif as_csv:
         from forget_eval.report.frames import csv
 
-        print(csv(_runs_in(folders)), end="")
+        print(csv(runs_in(folders)), end="")
     else:
-        _show(_runs_in(folders), as_json, markdown)
+        show(runs_in(folders), as_json, markdown)
 
 
 @main.command(short_help="List the systems that can be run.")
@@ -291,7 +291,7 @@ def adapters(markdown: bool, as_json: bool) -> None:
         print(catalogue.markdown(rows), end="")
         return
     if as_json:
-        _print_json([asdict(row) for row in rows], single=False)
+        print_json([asdict(row) for row in rows], single=False)
         return
     from forget_eval.report.terminal import print_adapters
 
@@ -302,18 +302,6 @@ main.add_command(env)
 main.add_command(mcp)
 main.add_command(compare)
 main.add_command(verify)
-
-
-def _runs_in(folders: Sequence[Path]) -> list[Path]:
-    """The folders themselves, or the runs inside one that is no run; each once."""
-    from forget_eval import runs
-
-    found: dict[Path, None] = {}
-    for folder in folders:
-        alone = os.path.exists(folder / runs.TRANSCRIPTS) or not os.path.isdir(folder)
-        inside = [] if alone else sorted(folder.glob(f"*/{runs.TRANSCRIPTS}"))
-        found |= dict.fromkeys([path.parent for path in inside] or [folder])
-    return list(found)
 
 
 def _require_task(task: str) -> None:
@@ -362,62 +350,6 @@ def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool, i
     played = run_adapter(dataset, name, folder, embed, force=force, isolation=isolation)
     what = f"{played} cases run" if played else "finished before, nothing to do"
     click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
-
-
-def _show_played(folders: Sequence[Path], as_json: bool, repeats: int) -> None:
-    """What a bench has played: runs, or several repeats of each system."""
-    if repeats == 1:
-        _show(folders, as_json)
-        return
-    from forget_eval import repeats as several
-    from forget_eval.report.repeats import print_repeats
-
-    summaries = [several.summarise(folder) for folder in folders]
-    if as_json:
-        _print_json(summaries)
-        return
-    for summary in summaries:
-        print_repeats(summary)
-
-
-def _show(folders: Sequence[Path], as_json: bool, markdown: bool = False) -> None:
-    from forget_eval import scores
-
-    if as_json:
-        _print_json([scores.read_summary(folder) for folder in folders])
-        return
-    ours = membehave.of_membehave(folders)
-    others = [folder for folder in folders if folder not in ours]
-    if others:
-        _show_forgeteval(others, markdown)
-    if ours:
-        membehave.show(ours, markdown)
-
-
-def _show_forgeteval(folders: Sequence[Path], markdown: bool) -> None:
-    from forget_eval.report.results import load
-
-    if markdown:
-        from forget_eval.report.markdown import render
-
-        print(render(load(folders)))
-    else:
-        from forget_eval.report.terminal import print_report
-
-        print_report(load(folders))
-
-
-def _print_json(found: list[Any], single: bool = True) -> None:
-    console.print_json(found[0] if single and len(found) == 1 else found)
-
-
-def _name_files(data: Path, folders: Sequence[Path]) -> None:
-    from forget_eval import runs, scores, seals
-
-    files = ", ".join((runs.MANIFEST, runs.TRANSCRIPTS, scores.SCORES, scores.SUMMARY, seals.FILE))
-    click.echo(f"Dataset: {data}\nRuns, each with {files}:", err=True)
-    for folder in folders:
-        click.echo(f"  {folder}", err=True)
 
 
 if __name__ == "__main__":
