@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forget_datasets.errors import UserError
-from forget_datasets.rows import LEVELS
-from forget_datasets.rows import RowHash as RowHash  # whoever reads shards hashes what is read
+from forget_datasets.rows import LEVELS, RowHash
 from forget_datasets.schema import from_batch, mismatches, to_batch
 
 GROUP_BYTES = 32 << 20

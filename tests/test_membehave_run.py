@@ -13,9 +13,9 @@ from forget_datasets import manifest
 from forget_datasets.build import build_membehave
 from forget_datasets.membehave import generate
 from forget_datasets.membehave.controls import CONTROLS
-from forget_datasets.rows import LEVELS, Item
+from forget_datasets.rows import LEVELS, Item, RowHash
 from forget_datasets.schema import SCHEMAS
-from forget_datasets.shards import RowHash, ShardWriter
+from forget_datasets.shards import ShardWriter
 from forget_eval.bench import TASKS
 from forget_eval.cli import main
 from forget_eval.data import open_dataset

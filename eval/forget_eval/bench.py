@@ -121,7 +121,7 @@ def _hashes(wanted: Shape) -> dict[str, str]:
 
 
 def _hash(cases: Iterable[GeneratedCase]) -> str:
-    from forget_datasets.shards import RowHash
+    from forget_datasets.rows import RowHash
 
     digest = RowHash()
     for case in cases:

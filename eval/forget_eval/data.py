@@ -11,9 +11,9 @@ from forget_datasets.hub.pull import pull
 from forget_datasets.hub.reference import is_reference, parse
 from forget_datasets.manifest import MANIFEST
 from forget_datasets.manifest import read as read_manifest
-from forget_datasets.rows import GeneratedCase
+from forget_datasets.rows import GeneratedCase, RowHash
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
-from forget_datasets.shards import RowHash, Shard, find, read_rows
+from forget_datasets.shards import Shard, find, read_rows
 from forget_eval import checks, transcripts
 
 _BUILD = "Build one with: forget-datasets build forgeteval --out DIR"

@@ -3,7 +3,7 @@
 What comes out is a transcript. Nothing here judges it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
@@ -11,7 +11,7 @@ from forget_datasets.forgeteval import TOP_K
 from forget_datasets.rows import GeneratedCase
 from forget_eval.adapters import is_told
 from forget_eval.protocols import Memory
-from forget_eval.recording import described, plain, recalled, since
+from forget_eval.recording import Steps, described, plain, recalled, since
 from forget_eval.transcripts import Transcript
 
 
@@ -50,8 +50,7 @@ def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K, told: bool | Non
 class _Replay:
     def __init__(self, case: GeneratedCase, memory: Memory, k: int, told: bool) -> None:
         self._case, self._memory, self._k, self._told = case, memory, k, told
-        self._step = ""
-        self._seconds: dict[str, float] = {}
+        self._steps = Steps()
         self._record: Transcript = {
             "id": case.id,
             "status": "ok",
@@ -61,7 +60,7 @@ class _Replay:
             "again": [],
             "store": 0,
             "error": None,
-            "seconds": self._seconds,
+            "seconds": self._steps.seconds,
         }
 
     def play(self) -> Transcript:
@@ -76,14 +75,14 @@ class _Replay:
             self._record["status"] = "n/a"
         except BaseException as error:  # a system may even exit the interpreter; the run goes on
             self._record["status"] = "error"
-            self._record["error"] = described(error, self._step)
+            self._record["error"] = described(error, self._steps.now)
         return self._record
 
     def _inscribe(self) -> None:
-        self._timed("reset", self._memory.reset)
+        self._steps.timed("reset", self._memory.reset)
         if self._told:
             self._memory._tell(self._case)  # type: ignore[attr-defined]
-        self._timed("inscribe", self._inscribe_all)
+        self._steps.timed("inscribe", self._inscribe_all)
 
     def _inscribe_all(self) -> None:
         many = getattr(self._memory, "inscribe_many", None)
@@ -96,7 +95,7 @@ class _Replay:
             self._record["store"] += 1
 
     def _mutate(self, op: str, *arguments: str) -> None:
-        self._step = op
+        self._steps.now = op
         outcome: dict[str, Any] = {"op": op, "status": "error", "returned": None, "seconds": 0.0}
         self._record["operations"].append(outcome)
         method = getattr(self._memory, op, None)
@@ -115,10 +114,10 @@ class _Replay:
 
     def _ask(self) -> None:
         case, record = self._case, self._record
-        record["final"] = self._timed("final", lambda: self._recall(case.final_query))
-        self._timed("probes", lambda: self._recall_each([probe.query for probe in case.probes], record["probes"]))
+        record["final"] = self._steps.timed("final", lambda: self._recall(case.final_query))
+        self._steps.timed("probes", lambda: self._recall_each([probe.query for probe in case.probes], record["probes"]))
         leaks = [probe.query for probe in case.probes if probe.kind == "leak"]
-        self._timed("again", lambda: self._recall_each(leaks, record["again"]))
+        self._steps.timed("again", lambda: self._recall_each(leaks, record["again"]))
 
     def _recall_each(self, queries: list[str], answers: list[list[str]]) -> None:
         for query in queries:
@@ -126,11 +125,3 @@ class _Replay:
 
     def _recall(self, query: str) -> list[str]:
         return recalled(self._memory.recall_texts(query, k=self._k), self._k)
-
-    def _timed(self, step: str, action: Callable[[], Any]) -> Any:
-        self._step = step
-        started = perf_counter()
-        try:
-            return action()
-        finally:
-            self._seconds[step] = since(started)

@@ -2,8 +2,10 @@
 
 import operator
 import traceback
+from collections.abc import Callable
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 from forget_eval.guest import message
 from forget_eval.redaction import brief
@@ -74,3 +76,20 @@ def _tail(error: BaseException) -> str:
 def since(started: float) -> float:
     """Seconds since a reading of `perf_counter`, to a tenth of a microsecond."""
     return round(perf_counter() - started, 7)
+
+
+class Steps:
+    """The step that a replay is at, which an error is blamed on, and the seconds that each step has taken."""
+
+    def __init__(self) -> None:
+        self.now = ""
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, step: str, action: Callable[[], Any]) -> Any:
+        """Does what a step is, takes its time even if it fails, and returns what it returned."""
+        self.now = step
+        started = perf_counter()
+        try:
+            return action()
+        finally:
+            self.seconds[step] = since(started)

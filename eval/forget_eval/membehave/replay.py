@@ -16,7 +16,7 @@ from forget_eval.membehave.bridge import DEPTH, DEPTH_OF, Bridge, messages
 from forget_eval.membehave.chat import EndpointError
 from forget_eval.membehave.forgetting import Forgotten
 from forget_eval.protocols import Assistant
-from forget_eval.recording import BadAnswerError, described, noun, plain, since
+from forget_eval.recording import BadAnswerError, Steps, described, noun, plain, since
 from forget_eval.transcripts import Transcript
 
 LONGEST = 1 << 18
@@ -78,8 +78,7 @@ class Replay:
 class _Play:
     def __init__(self, assistant: Assistant, item: Item, settings: dict[str, str], ingested: _Ingested | None) -> None:
         self._assistant, self._item, self.ingested = assistant, item, ingested
-        self._step = ""
-        self._seconds: dict[str, float] = {}
+        self._steps = Steps()
         self._transcript: Transcript = {
             "id": item.item_id,
             "triplet_id": item.triplet_id,
@@ -91,16 +90,16 @@ class _Play:
             "operations": {},
             **settings,
             "error": None,
-            "seconds": self._seconds,
+            "seconds": self._steps.seconds,
         }
 
     def record(self) -> Transcript:
         transcript = self._transcript
         try:
             self._fill()
-            transcript["before"] = self._timed("before", self._ask_all)
+            transcript["before"] = self._steps.timed("before", self._ask_all)
             if self._forget():
-                transcript["after"] = self._timed("after", self._ask_all)
+                transcript["after"] = self._steps.timed("after", self._ask_all)
             else:
                 transcript["status"] = "n/a"
         except (KeyboardInterrupt, EndpointError):
@@ -108,26 +107,26 @@ class _Play:
         except BaseException as error:  # a system may even exit the interpreter; the run goes on
             self.ingested = None
             transcript["status"] = "error"
-            transcript["error"] = described(error, self._step)
+            transcript["error"] = described(error, self._steps.now)
         return transcript
 
     def _fill(self) -> None:
         """Has the assistant know the item's history, by the snapshot of the item before if that will do."""
-        self._step = "ingest"
+        self._steps.now = "ingest"
         if is_told(self._assistant):
             self._assistant._tell(self._item)  # type: ignore[attr-defined]
         if self._restored():
             return
         self.ingested = None
-        self._timed("ingest", lambda: self._assistant.ingest(self._item.sessions))
-        self.ingested = self._timed("snapshot", self._snapshot)
+        self._steps.timed("ingest", lambda: self._assistant.ingest(self._item.sessions))
+        self.ingested = self._steps.timed("snapshot", self._snapshot)
 
     def _restored(self) -> bool:
         restore = getattr(self._assistant, "restore", None)
         if restore is None or self.ingested is None or self.ingested.sessions != self._item.sessions:
             return False
         try:
-            self._timed("restore", partial(restore, self.ingested.state))
+            self._steps.timed("restore", partial(restore, self.ingested.state))
         except NotImplementedError:  # as if the method were missing
             return False
         return True
@@ -152,7 +151,7 @@ class _Play:
 
     def _forget(self) -> bool:
         """Issues the request; False if the system cannot forget."""
-        self._step = "forget"
+        self._steps.now = "forget"
         outcome: dict[str, Any] = {"status": "error", "returned": None, "seconds": 0.0}
         self._transcript["operations"]["forget"] = outcome
         started = perf_counter()
@@ -162,16 +161,8 @@ class _Play:
         except NotImplementedError:
             outcome["status"] = "n/a"
         finally:
-            outcome["seconds"] = self._seconds["forget"] = since(started)
+            outcome["seconds"] = self._steps.seconds["forget"] = since(started)
         return bool(outcome["status"] == "ok")
-
-    def _timed(self, step: str, action: Any) -> Any:
-        self._step = step
-        started = perf_counter()
-        try:
-            return action()
-        finally:
-            self._seconds[step] = since(started)
 
 
 def _checked(answer: object) -> str:

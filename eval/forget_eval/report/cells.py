@@ -1,6 +1,6 @@
 """What stands in the tables, as text: the same for every format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forget_datasets.rows import FAMILIES
@@ -115,3 +115,14 @@ def _troubles(results: Sequence[Result]) -> list[str]:
         if unscored := result.summary["statuses"]["spec"]["unscored"]:
             lines.append(f"{result.label}: {unscored} cases have not been run; they count as not passed.")
     return lines
+
+
+def markdown_row(entries: Iterable[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(entries)} |"
+
+
+def escaped(text: str) -> str:
+    """A text that Markdown shows as it is, on one line."""
+    signs = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return " ".join(signs.split())

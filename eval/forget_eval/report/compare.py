@@ -54,14 +54,14 @@ def print_comparison(found: Comparison, shown: int = SHOWN, console: Console | N
 
 def markdown(found: Comparison, shown: int = SHOWN) -> str:
     """A comparison as Markdown; `shown` as in `print_comparison`."""
-    lines = [f"## {_escape(_title(found))}", ""]
+    lines = [f"## {cells.escaped(_title(found))}", ""]
     for pair in found.pairs:
-        lines += [f"### {_escape(_against(pair))}", ""]
+        lines += [f"### {cells.escaped(_against(pair))}", ""]
         for heading, columns, rows in _tables(found, pair):
-            lines += [f"{heading}:", "", _row(columns), _row(["---"] * len(columns))]
-            lines += [*(_row(map(_escape, row)) for row in rows), ""]
-        lines += [f"- {_escape(line)}" for line in _flipped(found, pair, shown)] + [""]
-    return "\n".join([*lines, *(f"- {_escape(note)}" for note in _notes(found)), ""])
+            lines += [f"{heading}:", "", cells.markdown_row(columns), cells.markdown_row(["---"] * len(columns))]
+            lines += [*(cells.markdown_row(map(cells.escaped, row)) for row in rows), ""]
+        lines += [f"- {cells.escaped(line)}" for line in _flipped(found, pair, shown)] + [""]
+    return "\n".join([*lines, *(f"- {cells.escaped(note)}" for note in _notes(found)), ""])
 
 
 def plain(found: Comparison) -> dict[str, Any]:
@@ -190,11 +190,3 @@ def _rich(columns: Sequence[str], rows: Rows) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _row(entries: Any) -> str:
-    return f"| {' | '.join(entries)} |"
-
-
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")

@@ -22,7 +22,7 @@ def twin(groups: Sequence[tuple[str, Sequence[Section]]], pictures: Mapping[tupl
     """
     lines = ["# Report on forgetting", ""]
     for number, (title, sections) in enumerate(groups):
-        lines += [f"## {_escape(title)}", ""]
+        lines += [f"## {cells.escaped(title)}", ""]
         for section in sections:
             lines += _lines(number, section, pictures)
     return "\n".join(lines)
@@ -31,45 +31,41 @@ def twin(groups: Sequence[tuple[str, Sequence[Section]]], pictures: Mapping[tupl
 def _lines(number: int, section: Section, pictures: Mapping[tuple[int, str], str]) -> Iterator[str]:
     yield from (f"### {section.title}", "")
     if section.text:
-        yield from (_escape(section.text), "")
+        yield from (cells.escaped(section.text), "")
     for table in section.tables:
         yield from _table(table)
     for plot in section.plots:
         if path := pictures.get((number, plot.name)):
-            yield from (f"![{_escape(plot.caption)}]({path})", "")
-        yield from (_escape(plot.caption), "")
+            yield from (f"![{cells.escaped(plot.caption)}]({path})", "")
+        yield from (cells.escaped(plot.caption), "")
     if section.notes:
-        yield from (*(f"- {_escape(note)}" for note in section.notes), "")
+        yield from (*(f"- {cells.escaped(note)}" for note in section.notes), "")
 
 
 def _table(table: Table) -> Iterator[str]:
     if table.title:
-        yield from (f"**{_escape(table.title)}**", "")
-    yield _row([_escape(column) for column in table.columns])
-    yield _row(["---"] * table.words + ["---:"] * (len(table.columns) - table.words))
-    yield from (_row([_cell(cell) for cell in row]) for row in table.rows)
+        yield from (f"**{cells.escaped(table.title)}**", "")
+    yield cells.markdown_row([cells.escaped(column) for column in table.columns])
+    yield cells.markdown_row(["---"] * table.words + ["---:"] * (len(table.columns) - table.words))
+    yield from (cells.markdown_row([_cell(cell) for cell in row]) for row in table.rows)
     yield ""
 
 
 def _cell(cell: Cell) -> str:
-    return _escape(f"{cell.text} [{cell.interval}]" if cell.interval else cell.text)
+    return cells.escaped(f"{cell.text} [{cell.interval}]" if cell.interval else cell.text)
 
 
 def _section(results: Sequence[Result]) -> str:
     headings = ["system", "rate", *cells.COLUMNS, "n/a", "error"]
-    lines = [f"**{cells.title(results)}.** Passed, % [95% interval]", "", _row(headings), _row(["---"] * len(headings))]
+    lines = [
+        f"**{cells.title(results)}.** Passed, % [95% interval]",
+        "",
+        cells.markdown_row(headings),
+        cells.markdown_row(["---"] * len(headings)),
+    ]
     for result in results:
         for metric in cells.METRICS:
-            name = _escape(result.label) if metric == "strict" else ""
-            lines.append(_row([name, metric, *(cell.strip() for cell in cells.headline(result, metric))]))
+            name = cells.escaped(result.label) if metric == "strict" else ""
+            lines.append(cells.markdown_row([name, metric, *(cell.strip() for cell in cells.headline(result, metric))]))
     meaning = "; ".join(f"{metric}: {what}" for metric, what in cells.METRICS.items())
-    return "\n".join([*lines, "", f"- {meaning}.", *(f"- {_escape(note)}" for note in cells.notes(results)), ""])
-
-
-def _row(entries: Sequence[str]) -> str:
-    return f"| {' | '.join(entries)} |"
-
-
-def _escape(text: str) -> str:
-    escaped = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
-    return " ".join(escaped.split())
+    return "\n".join([*lines, "", f"- {meaning}.", *(f"- {cells.escaped(note)}" for note in cells.notes(results)), ""])

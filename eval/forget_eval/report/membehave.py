@@ -14,6 +14,7 @@ from rich.text import Text
 from forget_datasets.rows import LEVELS
 from forget_eval import runs, scores
 from forget_eval.membehave.disclosure import Label
+from forget_eval.report import cells
 from forget_eval.report.results import Answers, Scored, grouped
 from forget_eval.scoring.membehave import PAIRS, STATUSES
 
@@ -242,7 +243,7 @@ def _markdown(results: Sequence[Result]) -> str:
     lines += _markdown_table(results, "level", MAIN, ("all", *LEVELS), _by_level)
     lines += ["", "Differences between levels, within triplets, in points:", ""]
     lines += _markdown_table([r for r in results if _differs(r)], "levels", MAIN, _PAIRS, _by_pair)
-    return "\n".join([*lines, "", *(f"- {_escape(note)}" for note in notes(results)), ""])
+    return "\n".join([*lines, "", *(f"- {cells.escaped(note)}" for note in notes(results)), ""])
 
 
 def _markdown_table(
@@ -251,13 +252,9 @@ def _markdown_table(
     rows = [["system", heading, *metrics.values()], ["---"] * (2 + len(metrics))]
     for result in results:
         for place in places:
-            name = _escape(result.label) if place == places[0] else ""
+            name = cells.escaped(result.label) if place == places[0] else ""
             rows.append([name, place, *(cell(result, metric, place).strip() for metric in metrics)])
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return [cells.markdown_row(row) for row in rows]
 
 
 def _name(manifest: runs.Manifest) -> str:
