@@ -43,6 +43,27 @@ def startup() -> None:
 
 
 @main.command()
+def isolation() -> None:
+    """What a call costs more in a worker than in this process."""
+    from isolation_overhead import overhead
+
+    print("\n| call in a worker, over the same in process | median ms | 95% ms | goal, median |\n|---|---|---|---|")
+    for name, (middle, high) in overhead().items():
+        print(f"| {name} | {middle:.3f} | {high:.3f} | 0.3 |")
+
+
+@main.command()
+def reupload() -> None:
+    """What a change of one row uploads again to the Hub, where only chunks that it lacks are sent."""
+    from reupload import table
+
+    with TemporaryDirectory() as folder:
+        data = Path(folder, "data")
+        run_command("forget-datasets", "build", "forgeteval", "--lang", "en", "--n-per-family", 2000, "--out", data)
+        print(f"\n{table(data, 'forgeteval', 'en', 'test')}")
+
+
+@main.command()
 def generation() -> None:
     """Cases made and proven a second, on one core."""
     print("\n| language | cases/s, made and proven | goal |\n|---|---|---|")

@@ -1,4 +1,4 @@
-"""Measures what a call costs more in a worker than in this process; prints a row of a Markdown table."""
+"""Measures what a call costs more in a worker than in this process; `benchmark.py isolation` prints it."""
 
 import os
 import time
@@ -53,9 +53,3 @@ def _milliseconds(memory: Any, what: str, calls: int) -> list[float]:
         memory.recall_texts(text, k=10) if what == "recall" else memory.purge(text)
         took.append(1000 * (time.perf_counter() - started))
     return took
-
-
-if __name__ == "__main__":
-    print("\n| call in a worker, over the same in process | median ms | 95% ms | goal, median |\n|---|---|---|---|")
-    for name, (middle, high) in overhead().items():
-        print(f"| {name} | {middle:.3f} | {high:.3f} | 0.3 |")

@@ -142,7 +142,7 @@ def opened(folder: Path, manifest: Manifest, force: bool = False) -> Iterator[Wr
         UserError: another process runs there; the folder holds a run with other parameters, or something else.
         EnvironmentFault: the disk refuses.
     """
-    _make(folder)
+    make_folder(folder, "a run")
     with locks.held(folder, "a run"):
         _begin(folder, manifest, force)
         with Writer(folder / TRANSCRIPTS, transcripts.SHAPES[manifest["task"]]) as writer:
@@ -159,7 +159,7 @@ def begin(folder: Path, manifest: Manifest, force: bool = False) -> Manifest:
         UserError: another process runs there; the folder holds a run with other parameters, or something else.
         EnvironmentFault: the disk refuses.
     """
-    _make(folder)
+    make_folder(folder, "a run")
     with locks.held(folder, "a run"):
         return _begin(folder, manifest, force)
 
@@ -250,11 +250,21 @@ def _begin(folder: Path, manifest: Manifest, force: bool) -> Manifest:
     return manifest
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path, use: str) -> None:
+    """Makes a folder and those above it, if need be.
+
+    Args:
+        folder: may be there.
+        use: what needs it, as "a run".
+
+    Raises:
+        UserError: there is a file in its place.
+        EnvironmentFault: the disk refuses.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise UserError(f"{folder} is a file; a run needs a folder. Name another --out.") from error
+        raise UserError(f"{folder} is a file; {use} needs a folder. Name another --out.") from error
     except OSError as error:
         raise EnvironmentFault(f"cannot make {folder}: {error.strerror or error}") from error
 

@@ -16,6 +16,7 @@ from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.shapes import read_json
 from forget_eval import repeats, runs, scores, seals
 from forget_eval.data import open_dataset
+from forget_eval.report.results import printable
 
 if TYPE_CHECKING:
     from forget_eval.membehave.chat import Chat
@@ -45,8 +46,7 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.file}, {self.key}" if self.key else self.file
-        line = f"{place}: stated {self.stated}, should be {self.found}"
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        return printable(f"{place}: stated {self.stated}, should be {self.found}")
 
 
 def verify(folders: Sequence[Path], data: str | None = None, report: Path | None = None) -> list[Finding]:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forget_datasets.errors import EnvironmentFault, UserError
-
 if TYPE_CHECKING:
     from forget_eval.report.contents import Section
 
@@ -42,7 +40,7 @@ def write(folders: Sequence[Path], out: Path, data: Sequence[str] = (), png: boo
     found, sources = groups.load(folders), Sources(data)
     datasets = [sources.of(group) for group in found]
     sources.require_all_used()
-    _make(out)
+    runs.make_folder(out, "a report")
     titled = [(contents.title(group), contents.sections(group)) for group in found]
     pictures = _pictures(out, titled) if png else {}
     parts = [
@@ -55,15 +53,6 @@ def write(folders: Sequence[Path], out: Path, data: Sequence[str] = (), png: boo
     return [*written, *(out / path for path in pictures.values())]
 
 
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UserError(f"{out} is a file; a report needs a folder. Name another --out.") from error
-    except OSError as error:
-        raise EnvironmentFault(f"cannot make {out}: {error.strerror or error}") from error
-
-
 def _pictures(out: Path, titled: "Sequence[tuple[str, Sequence[Section]]]") -> dict[tuple[int, str], str]:
     """Writes every plot; the paths, relative to the report, by the number of its group and its name."""
     import io
@@ -72,7 +61,7 @@ def _pictures(out: Path, titled: "Sequence[tuple[str, Sequence[Section]]]") -> d
 
     from forget_eval import plots, runs
 
-    _make(out / PLOTS)
+    runs.make_folder(out / PLOTS, "a report")
     paths = {}
     for number, (_, sections) in enumerate(titled):
         for plot in (plot for section in sections for plot in section.plots):
