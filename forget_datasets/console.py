@@ -7,32 +7,40 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
 
-from forget_datasets.errors import EnvironmentFault, UserError
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 
 DEBUG = "FORGET_DEBUG"
 """Environment variable: if it is set, an error that nobody foresaw shows its traceback."""
 
 
-def run(command: click.Command, program: str, arguments: Sequence[str] | None, interrupted: str) -> NoReturn:
+def run(
+    command: click.Command,
+    program: str,
+    arguments: Sequence[str] | None,
+    interrupted: str,
+    hide: Callable[[str], str] = str,
+) -> NoReturn:
     """Runs a command to its end, which is SystemExit.
 
-    Exits with 2 for bad input, with 1 if the machine is in the way, with 130 for an interrupt.
+    Exits with 2 for a command that asks for what cannot be, with 1 for a finding about data (`DataFault`, or what a
+    command that checks has listed) and if the machine is in the way, with 130 for an interrupt.
 
     Args:
         command: what to run.
         program: its name, which begins every message.
         arguments: without the program's name; None for those of the process.
         interrupted: what to say after Ctrl-C.
+        hide: takes the secrets out of what an error that nobody foresaw says.
     """
     threads = {thread.ident for thread in threading.enumerate()}
     _open_streams()
-    code = _ended(command, program, arguments, interrupted)
+    code = _ended(command, program, arguments, interrupted, hide)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -53,7 +61,13 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=not unicode, indent=2))
 
 
-def _ended(command: click.Command, program: str, arguments: Sequence[str] | None, interrupted: str) -> int:
+def _ended(
+    command: click.Command,
+    program: str,
+    arguments: Sequence[str] | None,
+    interrupted: str,
+    hide: Callable[[str], str],
+) -> int:
     try:
         code = command.main(arguments, prog_name=program, standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -61,7 +75,7 @@ def _ended(command: click.Command, program: str, arguments: Sequence[str] | None
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except UserError as error:
         _say(program, str(error))
-        return 1 if isinstance(error, EnvironmentFault) else 2
+        return 1 if isinstance(error, EnvironmentFault | DataFault) else 2
     except click.Abort:
         _say(program, interrupted)
         return 130
@@ -70,12 +84,12 @@ def _ended(command: click.Command, program: str, arguments: Sequence[str] | None
             error.show()
         return error.exit_code
     except OSError as error:  # those of files that are read or written have become errors of ours
-        _say(program, f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _say(program, hide(f"{error.filename or 'standard output'}: {error.strerror or error}"))
         return 1
     except Exception as error:
         if os.environ.get(DEBUG):
-            traceback.print_exc()
-        what = f"{type(error).__name__}: {error}"
+            click.echo(hide(traceback.format_exc()), err=True, nl=False)
+        what = hide(f"{type(error).__name__}: {error}")
         _say(program, f"{what}\n    This should not happen. With {DEBUG}=1 set, the same command shows where it did.")
         return 1
 

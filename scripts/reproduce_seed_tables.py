@@ -1,7 +1,7 @@
-"""Runs the systems of the ForgetEval spec on our cases, and writes a table beside the one that it publishes.
+"""Runs the systems of the ForgetEval spec on our cases, and writes the table of docs/results.md beside what it publishes.
 
 Every run is a run folder that goes on where it was cut off, so this can be stopped and started again. A system runs in
-its environment (`forget-eval env create NAME`) if it has one.
+its environment (`forget-eval env create NAME`) if it has one. The text around the table is written by hand.
 """
 
 import subprocess
@@ -20,6 +20,7 @@ from forget_eval import runs, scores, transcripts
 ROOT = Path(__file__).parent.parent
 PUBLISHED = Path(__file__).with_name("published.toml")
 COLUMNS = (*FAMILIES, "overall")
+BEGIN, END = "<!-- seed tables: begin -->", "<!-- seed tables: end -->"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ PLANS = (
 
 @click.command()
 @click.option("--runs", "folder", type=click.Path(path_type=Path), default=Path("runs/seed-tables"), show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "docs" / "results-table.md", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "docs" / "results.md", show_default=True)
 @click.option("--embedder", help="For English, in place of minilm (fp32).")
 @click.option("--only", multiple=True, metavar="SYSTEM", help="Run these alone; the table has whatever was run.")
 def main(folder: Path, out: Path, embedder: str | None, only: tuple[str, ...]) -> None:
@@ -59,8 +60,10 @@ def main(folder: Path, out: Path, embedder: str | None, only: tuple[str, ...]) -
                 run(plan, system, place, (embedder or plan.embedder) if plan.lang == "en" else plan.embedder)
             if (place / scores.SUMMARY).exists():
                 played.append((plan, place))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("\n".join(table(played)) + "\n", encoding="utf-8")
+    page = out.read_text(encoding="utf-8") if out.exists() else f"{BEGIN}\n{END}\n"
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    out.write_text(f"{before}{BEGIN}\n" + "\n".join(table(played)) + f"\n{END}{after}", encoding="utf-8")
     print(f"wrote {out}", file=sys.stderr)
 
 
@@ -75,7 +78,7 @@ def run(plan: Plan, system: str, place: Path, embedder: str | None) -> None:
 
 def table(played: Sequence[tuple[Plan, Path]]) -> Iterator[str]:
     """The lines of the Markdown table: what is published, then ours under both rules."""
-    yield f"| lang | system | cases | rule | {' | '.join(COLUMNS)} | n/a | error | seconds | embedder |"
+    yield f"| lang | system | cases | rule | {' | '.join(COLUMNS)} | n/a | error | seconds in the system | embedder |"
     yield "|" + " --- |" * (len(COLUMNS) + 8)
     published = {(row["lang"], row["system"]): row for row in tomllib.loads(PUBLISHED.read_text("utf-8"))["rows"]}
     for plan, place in played:

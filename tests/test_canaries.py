@@ -153,6 +153,29 @@ def test_a_system_that_cannot_be_made_gives_no_secret_away(
     require_none(done.stdout, done.stderr, folder=tmp_path)
 
 
+UNFORESEEN = """
+import os
+from forget_eval.cli import main
+
+@main.command()
+def broken():
+    raise {kind}("no answer from https://ada:canary-0007@h with " + os.environ["OPENAI_API_KEY"])
+
+main(["broken"])
+"""
+
+
+@pytest.mark.parametrize("debug", [{}, {"FORGET_DEBUG": "1"}])
+@pytest.mark.parametrize("kind", ["RuntimeError", "OSError"])
+def test_an_error_that_nobody_foresaw_gives_no_secret_away(tmp_path: Path, debug: dict[str, str], kind: str) -> None:
+    call = [sys.executable, "-c", UNFORESEEN.format(kind=kind)]
+    done = subprocess.run(call, cwd=tmp_path, env=os.environ | ENVIRONMENT | debug, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"no answer from https://[redacted]@h with [redacted]" in done.stderr
+    assert (b"Traceback" in done.stderr) == (bool(debug) and kind == "RuntimeError")
+    require_none(done.stdout, done.stderr, folder=tmp_path)
+
+
 class _Endpoint(BaseHTTPRequestHandler):
     """Echoes what it was sent, the key too, in its replies or in a refusal."""
 

@@ -1,12 +1,11 @@
 """The chat client, answerer and judge over real HTTP: a server that misbehaves on demand, and a small local model."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,58 +13,13 @@ import pytest
 from forget_datasets.errors import UserError
 from forget_datasets.rows import Item
 from forget_eval.membehave.answerers import ChatAnswerer, answerer, extractive
-from forget_eval.membehave.chat import IN_A_ROW, LONGEST, Chat, EndpointError, ReplyError
+from forget_eval.membehave.chat import GREETING, IN_A_ROW, LONGEST, Chat, EndpointError, ReplyError
 from forget_eval.membehave.judges import ChatJudge, read_verdict
+from tests.chat_double import Drip, Endpoint, Reply, says
 
 ITEM = Item.from_row(json.loads((Path(__file__).parent / "membehave_item.json").read_text(encoding="utf-8")))
 HELLO = [{"role": "user", "content": "Hello?"}]
 KEY = "sk-canary-0123456789"
-
-Reply = tuple[int, bytes]
-Script = Callable[[dict[str, Any]], Reply]
-
-
-def says(text: str | None) -> Reply:
-    return 200, json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
-
-
-class Endpoint:
-    """An OpenAI-compatible endpoint on loopback that answers by a script and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.script: Script = lambda request: says("Hello.")
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.paths: list[str] = []
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                endpoint.requests.append(request)
-                endpoint.headers.append(dict(self.headers))
-                endpoint.paths.append(self.path)
-                status, body = endpoint.script(request)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self._server.server_port}"
-        self.url = f"http://{self.host}/v1"
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def in_turn(self, *replies: Reply) -> None:
-        """Gives these replies one after the other, the last one for ever."""
-        left = list(replies)
-        self.script = lambda request: left.pop(0) if len(left) > 1 else left[0]
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -76,11 +30,9 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def chat(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+def chat(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chat:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    client = Chat(endpoint.url, "small", cache=tmp_path / "chat", attempts=3, first_wait=0)
-    yield client
-    client.close()
+    return Chat(endpoint.url, "small", cache=tmp_path / "chat", attempts=3, first_wait=0)
 
 
 def test_a_request_is_what_others_send(endpoint: Endpoint, chat: Chat) -> None:
@@ -93,7 +45,6 @@ def test_a_request_is_what_others_send(endpoint: Endpoint, chat: Chat) -> None:
 def test_a_query_in_the_base_url_stays_at_its_end(endpoint: Endpoint) -> None:
     client = Chat(f"{endpoint.url}/?api-version=3", "small")
     client.say(HELLO)
-    client.close()
     assert endpoint.paths == ["/v1/chat/completions?api-version=3"]
 
 
@@ -101,7 +52,6 @@ def test_a_reply_is_kept_by_its_full_request(endpoint: Endpoint, tmp_path: Path)
     def ask(text: str, **settings: Any) -> None:
         client = Chat(endpoint.url, settings.pop("model", "small"), cache=tmp_path, **settings)
         client.say([{"role": "user", "content": text}])
-        client.close()
 
     for _ in range(2):
         ask("one")
@@ -156,7 +106,7 @@ def test_an_error_page_is_an_answer_and_not_asked_for_again(
 
 def test_an_endpoint_that_never_sends_a_reply_stops_the_run(endpoint: Endpoint, chat: Chat) -> None:
     endpoint.in_turn((200, b"<html>Sign in</html>"))
-    for number in range(IN_A_ROW - 1):
+    for number in range(IN_A_ROW):  # the first of them makes us greet, which begins the count
         with pytest.raises(ReplyError):
             chat.say([{"role": "user", "content": str(number)}])
     with pytest.raises(EndpointError, match=f"{endpoint.host} does not answer: {IN_A_ROW} times in a row, it sent"):
@@ -174,12 +124,72 @@ def test_one_reply_begins_the_count_anew(endpoint: Endpoint, chat: Chat) -> None
             chat.say([{"role": "user", "content": str(number)}])
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ((400, b'{"error": "no such model"}'), "it refuses this request with HTTP 400"),
+        ((200, b"<html>Sign in</html>"), "it sent something that is no reply of a chat model"),
+    ],
+)
+def test_an_endpoint_that_refuses_even_a_greeting_stops_the_run_at_once(
+    endpoint: Endpoint, chat: Chat, reply: Reply, said: str
+) -> None:
+    endpoint.greets = False
+    endpoint.in_turn(reply)
+    with pytest.raises(EndpointError, match=f"{endpoint.host} does not answer: {said}, to a mere greeting too"):
+        chat.say(HELLO)
+    assert [request["messages"] for request in endpoint.requests] == [HELLO, GREETING]
+
+
+def test_an_endpoint_that_has_replied_is_not_greeted(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.greets = False
+    endpoint.in_turn(says("Hello."), (400, b"too long"))
+    chat.say(HELLO)
+    with pytest.raises(ReplyError, match="HTTP 400"):
+        chat.say([*HELLO, *HELLO])
+    assert len(endpoint.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "sent", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["head", "continue"]
+)
+def test_a_head_that_drips_without_end_is_no_answer_in_time(sent: bytes) -> None:
+    dripping = Drip(sent)
+    client = Chat(dripping.url, "small", cache=None, attempts=1, timeout=0.5)
+    with pytest.raises(EndpointError, match="no whole answer in time"):
+        client.say(HELLO)
+    dripping.close()
+
+
+def test_a_client_can_be_used_where_a_loop_runs(endpoint: Endpoint, chat: Chat) -> None:
+    async def cell() -> str:
+        return chat.say(HELLO)
+
+    assert asyncio.run(cell()) == "Hello."
+
+
+def test_a_run_that_is_started_over_asks_again_and_a_repeat_asks_for_itself(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.in_turn(*(says(str(number)) for number in range(4)))
+
+    def said(fresh: bool = False, repeat: int = 1) -> list[str]:
+        client = Chat(endpoint.url, "small", cache=tmp_path, fresh=fresh, repeat=repeat)
+        return [client.say(HELLO), client.say(HELLO)]
+
+    assert [said(), said(), said(repeat=2), said(repeat=2), said(fresh=True), said()] == [
+        ["0", "0"], ["0", "0"], ["1", "1"], ["1", "1"], ["2", "2"], ["2", "2"]
+    ]  # fmt: skip
+
+
+def test_a_reply_that_says_nothing_is_not_kept(endpoint: Endpoint, chat: Chat) -> None:
+    endpoint.in_turn(says(None), says("Hello."))
+    assert [chat.say(HELLO), chat.say(HELLO)] == ["", "Hello."]
+
+
 def test_replies_that_cannot_be_kept_stop_the_run(endpoint: Endpoint, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file", encoding="utf-8")
     client = Chat(endpoint.url, "small", cache=tmp_path / "cache")
     with pytest.raises(EndpointError, match=f"cannot be kept: cannot make {tmp_path / 'cache'}"):
         client.say(HELLO)
-    client.close()
 
 
 def test_a_text_that_utf8_lacks_is_asked_about_all_the_same(endpoint: Endpoint, chat: Chat) -> None:
@@ -223,7 +233,6 @@ def test_an_endpoint_that_is_down_is_named_by_its_host(endpoint: Endpoint) -> No
         client.say(HELLO)
     assert KEY not in f"{stopped.value}{client!r}{client.base_url}"
     assert stopped.value.__cause__ is None
-    client.close()
 
 
 @pytest.mark.parametrize(
@@ -296,7 +305,6 @@ def test_a_real_model_answers_from_the_notes(local_model: str, tmp_path: Path) -
     assert "Harbor" in answer
     assert ask("Which club is Tomasz Baran in?", notes) == answer
     assert len(list(tmp_path.rglob("*.json"))) == 1
-    client.close()
 
 
 def test_a_real_model_is_heard_as_a_judge(local_model: str, tmp_path: Path) -> None:
@@ -306,7 +314,6 @@ def test_a_real_model_is_heard_as_a_judge(local_model: str, tmp_path: Path) -> N
     found = ChatJudge(client)(one, ["The Harbor Book Club."], ["I don't know."], True)
     assert [j.step for j in found.judgements] == ["before", "after"]
     assert all(j.raw and j.verdict is read_verdict(j.raw) for j in found.judgements)
-    client.close()
 
 
 def test_an_endpoint_that_echoes_the_key_puts_it_nowhere(endpoint: Endpoint, chat: Chat, tmp_path: Path) -> None:

@@ -235,6 +235,18 @@ def test_what_one_run_never_knew_is_left_out(played: Path) -> None:
     assert (cell.n, cell.excluded, cell.difference) == (0, 9, None)
 
 
+def test_a_count_of_entities_is_as_unsure_as_it_can_be_large(played: Path) -> None:
+    """No item differs, in a count of up to 13 entities as in a share of at most 1."""
+    (pair,) = compare([played / "mb/redactor", played / "mb/keep-all"]).pairs
+    count, share = (pair.metrics[metric]["all"] for metric in ("resurfaced", "baseline_recall_ripple"))
+    most = json.loads((played / "mb/redactor/summary.json").read_text())["bounds"]["resurfaced"]
+    assert 11 <= most <= 13
+    assert isinstance(count, membehave.Cell)
+    assert isinstance(share, membehave.Cell)
+    assert (count.n, count.difference, share.n, share.difference) == (9, 0.0, 9, 0.0)
+    assert count.high == pytest.approx(most * share.high)
+
+
 @pytest.mark.parametrize("names", [("fe/wipe-all", "fe/oracle", "fe/null"), ("mb/redactor", "mb/keep-all")])
 def test_the_table_fits_the_terminal_and_is_whole(played: Path, names: tuple[str, ...]) -> None:
     text = said(*(played / name for name in names))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forget_datasets.errors import UserError
+from forget_datasets.membehave.metrics import mentions
 from forget_eval.adapters.reference import ReferenceMemory
 from forget_eval.membehave.forgetting import Deletion, Forgotten, Policy, named, policy, single
 from forget_eval.membehave.names import people, spoken
@@ -119,6 +120,31 @@ def test_named_gives_up_after_two_hundred_rounds_a_name() -> None:
 
     done = serve(named, filled(Hydra(), "Maya Okonkwo called."))
     assert done.rounds == 400
+
+
+def test_what_is_still_there_after_the_last_round_is_not_removed() -> None:
+    """It shows one of its two facts at a time, in turn, and deletes nothing."""
+
+    class Alternating(Store):
+        asked = 0
+
+        def recall_texts(self, query: str, k: int = 5) -> list[str]:
+            self.asked += 1
+            return [("Maya Okonkwo called.", "Maya Okonkwo moved.")[self.asked % 2]]
+
+        def purge(self, query: str) -> int:
+            return 0
+
+    done = serve(named, filled(Alternating()))
+    assert (done.rounds, done.returned, done.removed) == (400, 0, 0)
+
+
+@pytest.mark.parametrize("text", ["Maya/Hugo came.", "I met non-Maya people.", "user Maya_x wrote."])
+def test_a_name_is_deleted_wherever_scoring_would_find_it(text: str) -> None:
+    memory = filled(Store(), text)
+    serve(named, memory)
+    assert left(memory) == set()
+    assert mentions(text, ["Maya"])
 
 
 def test_a_memory_without_purge_releases_instead() -> None:

@@ -4,15 +4,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from forget_datasets.build import build_membehave
 from forget_eval.membehave.chat import IN_A_ROW
+from tests.chat_double import Endpoint, says
 
 KEY = "sk-canary-0123456789"
 MODULE = '''
@@ -100,36 +99,14 @@ class Stillborn(Calm):
 '''
 
 
-class Endpoint:
-    """A chat endpoint on loopback that gives one answer to everything and counts the requests."""
+def asked(endpoint: Endpoint) -> tuple[str, ...]:
+    """The options that make an endpoint answer."""
+    return ("--answerer", "chat", "--chat-url", f"http://me:{KEY}@{endpoint.host}/v1", "--chat-model", "small")
 
-    def __init__(self) -> None:
-        self.status, self.body, self.requests = 200, b"", 0
-        endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                endpoint.requests += 1
-                self.send_response(endpoint.status)
-                self.send_header("Content-Length", str(len(endpoint.body)))
-                self.end_headers()
-                self.wfile.write(endpoint.body)
-
-            def log_message(self, *_: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self._server.server_port}"
-        self.judge = ("--judge", "chat", "--judge-url", f"http://{self.host}/v1", "--judge-model")
-        self.answerer = ("--answerer", "chat", "--chat-url", f"http://me:{KEY}@{self.host}/v1", "--chat-model", "small")
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def says(self, text: str) -> None:
-        self.status, self.body = 200, json.dumps({"choices": [{"message": {"content": text}}]}).encode()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+def judging(endpoint: Endpoint, model: str) -> tuple[str, ...]:
+    """The options that make an endpoint judge."""
+    return ("--judge", "chat", "--judge-url", endpoint.url, "--judge-model", model)
 
 
 @pytest.fixture
@@ -215,10 +192,10 @@ def test_an_assistant_that_cannot_be_made_is_named(data: Path) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>Sign in</html>", b'"' + b"x" * (1 << 20) + b'"'])
 def test_pages_in_place_of_answers_cost_their_items_alone(data: Path, endpoint: Endpoint, body: bytes) -> None:
-    endpoint.body = body
-    done = run(data, "reference", "out", *endpoint.answerer)
+    endpoint.in_turn((200, body))
+    done = run(data, "reference", "out", *asked(endpoint))
     assert done.returncode == 0, done.stderr
-    assert endpoint.requests == 3  # one an item, and none twice
+    assert len(endpoint.requests) == 3  # one an item, and none twice
     found = transcripts("out")
     assert {(t["status"], t["error"]["kind"], t["error"]["during"]) for t in found} == {
         ("error", "ReplyError", "before")
@@ -228,29 +205,48 @@ def test_pages_in_place_of_answers_cost_their_items_alone(data: Path, endpoint: 
     assert not any(KEY.encode() in content for content in [*written, done.stderr.encode()])
 
 
+def test_an_endpoint_that_refuses_everything_blames_no_memory(data: Path, endpoint: Endpoint) -> None:
+    endpoint.greets = False
+    endpoint.in_turn((400, b'{"error": "no such model"}'))
+    done = run(data, "reference", "out", *asked(endpoint))
+    assert done.returncode == 1
+    assert "refuses this request with HTTP 400, to a mere greeting too" in done.stderr
+    assert transcripts("out") == []
+
+
+def test_repeats_ask_the_model_each_for_itself(data: Path, endpoint: Endpoint) -> None:
+    endpoint.in_turn(says("Hello."))
+    assert run(data, "reference", "out", *asked(endpoint), "--repeats", "2").returncode == 0
+    first = len(endpoint.requests)
+    assert run(data, "reference", "again", *asked(endpoint)).returncode == 0
+    assert len(endpoint.requests) == first > 0
+    assert run(data, "reference", "again", *asked(endpoint), "--force").returncode == 0
+    assert len(endpoint.requests) == first * 3 // 2
+
+
 def test_an_endpoint_that_is_down_stops_a_run_that_can_go_on(data: Path, endpoint: Endpoint) -> None:
-    endpoint.status = 404
-    stopped = run(data, "reference", "out", *endpoint.answerer)
+    endpoint.in_turn((404, b""))
+    stopped = run(data, "reference", "out", *asked(endpoint))
     assert stopped.returncode == 1
     assert f"the model at {endpoint.host} does not answer: it answers with HTTP 404" in stopped.stderr
     assert KEY not in stopped.stderr
     assert transcripts("out") == []
-    endpoint.says("I don't know.")
-    assert run(data, "reference", "out", *endpoint.answerer).returncode == 0
+    endpoint.in_turn(says("I don't know."))
+    assert run(data, "reference", "out", *asked(endpoint)).returncode == 0
     assert {t["status"] for t in transcripts("out")} == {"ok"}
     assert {answer for t in transcripts("out") for answer in t["after"]} == {"I don't know."}
 
 
 def test_chat_judges_add_files_and_replace_none(data: Path, endpoint: Endpoint) -> None:
     """Two models whose names are alike but for their signs. Either says yes to everything."""
-    endpoint.says("yes")
+    endpoint.in_turn(says("yes"))
     run(data, "oracle", "out")
     forget_eval("score", "out")
     summary, scores = Path("out", "summary.json").read_bytes(), Path("out", "scores")
-    forget_eval("score", "out", *endpoint.judge, "org-small")
+    forget_eval("score", "out", *judging(endpoint, "org-small"))
     first = {path.name: path.read_bytes() for path in scores.iterdir()}
     assert set(first) == {"chat-org-small.json", "chat-org-small.parquet", "chat-org-small.judgements.jsonl"}
-    forget_eval("score", "out", *endpoint.judge, "org/small")
+    forget_eval("score", "out", *judging(endpoint, "org/small"))
     assert len(list(scores.iterdir())) == 6
     assert {name: (scores / name).read_bytes() for name in first} == first
     assert Path("out", "summary.json").read_bytes() == summary
@@ -263,19 +259,19 @@ def test_chat_judges_add_files_and_replace_none(data: Path, endpoint: Endpoint) 
 
 
 def test_a_judge_that_sends_nothing_but_pages_stops_the_scoring(data: Path, endpoint: Endpoint) -> None:
-    endpoint.body = b"<html>Sign in</html>"
+    endpoint.in_turn((200, b"<html>Sign in</html>"))
     run(data, "oracle", "out")
-    done = forget_eval("score", "out", *endpoint.judge, "small")
+    done = forget_eval("score", "out", *judging(endpoint, "small"))
     assert done.returncode == 1
     assert f"the model at {endpoint.host} does not answer: {IN_A_ROW} times in a row" in done.stderr
-    assert endpoint.requests == IN_A_ROW
+    assert len(endpoint.requests) == IN_A_ROW + 1  # the first is followed by a greeting, which it replies to
     assert not list(Path("out").rglob("*judgements*"))
 
 
 def test_answers_in_no_encoding_can_be_judged(data: Path, endpoint: Endpoint) -> None:
-    endpoint.says("No.")
+    endpoint.in_turn(says("No."))
     run(data, "mine_faults:Odd", "out")
-    done = forget_eval("score", "out", *endpoint.judge, "small", "--json")
+    done = forget_eval("score", "out", *judging(endpoint, "small"), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["judge"]["undecided"] == 0
 

@@ -205,7 +205,7 @@ def test_a_summary_has_rates_by_level_and_differences_within_triplets() -> None:
 
 def test_a_summary_has_exactly_these_parts_and_every_rate_has_a_width() -> None:
     found = summarise("lethe", SCORES)
-    assert list(found) == ["task", "adapter", "n", "statuses", "excluded", "metrics", "paired"]
+    assert list(found) == ["task", "adapter", "n", "statuses", "excluded", "metrics", "paired", "bounds"]
     assert tuple(found["metrics"]) == tuple(found["excluded"]) == METRICS
     entries = [e for levels in found["metrics"].values() for e in levels.values()]
     entries += [e for pair in found["paired"].values() for e in pair.values()]

@@ -93,6 +93,12 @@ def test_a_version_that_never_was_is_refused(golden: Callable[[int, str], Path],
         runs.read(folder)
 
 
+def begun(folder: Path, manifest: runs.Manifest) -> runs.Manifest:
+    """A run begun, or found begun: the manifest that is there afterwards."""
+    with runs.opened(folder, manifest):
+        return runs.read(folder)
+
+
 def version(folder: Path, number: int) -> None:
     path = folder / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": number}))
@@ -134,7 +140,7 @@ def test_a_run_does_not_go_on_under_another_parameter(
             inner = inner.setdefault(name, {})
         inner[place[-1]] = "x"
     with pytest.raises(UserError, match=f"run with other parameters: {OTHER[place]}. Name another --out"):
-        runs.begin(folder, manifest)
+        begun(folder, manifest)
     assert (folder / "transcripts.jsonl").read_bytes() == before
 
 
@@ -142,18 +148,18 @@ def test_of_many_packages_those_that_differ_are_named(tmp_path: Path) -> None:
     manifest = runs.read(GOLDEN / "v1" / "forgeteval" / "run")
     packages = {"mem0ai": "1.0", **{f"package-{i}": "1" for i in range(99)}}
     manifest["adapter"]["isolation"] = {"environment": "mem0", "packages": packages}
-    runs.begin(tmp_path, manifest)
+    begun(tmp_path, manifest)
     manifest["adapter"]["isolation"] = {"environment": "mem0", "packages": {**packages, "mem0ai": "1.1", "new": "2"}}
     said = r"environment's packages was \{'mem0ai': '1.0'\}, is \{'mem0ai': '1.1', 'new': '2'\}\. Name"
     with pytest.raises(UserError, match=said):
-        runs.begin(tmp_path, manifest)
+        begun(tmp_path, manifest)
 
 
 def test_a_run_in_a_worker_goes_on_where_one_without_has_ended(tmp_path: Path) -> None:
     manifest = runs.read(GOLDEN / "v1" / "forgeteval" / "run")
-    there = runs.begin(tmp_path, manifest)
+    there = begun(tmp_path, manifest)
     again = {**manifest, "adapter": {**manifest["adapter"], "isolation": {"environment": None}}}
-    assert runs.begin(tmp_path, again) == there
+    assert begun(tmp_path, again) == there
 
 
 # What a transcript holds, and who reads it ----------------------------------------------------------------------------

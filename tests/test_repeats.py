@@ -178,5 +178,16 @@ def test_one_repeat_or_several_systems_have_no_summary(played: Path, tmp_path: P
     with pytest.raises(UserError, match="holds 1 repeats"):
         repeats.summarise(tmp_path)
     shutil.copytree(played / "mb/repeat-1", tmp_path / "repeat-2")
-    with pytest.raises(UserError, match="are no repeats: dataset"):
+    with pytest.raises(UserError, match="are no repeats: task forgeteval and membehave"):
+        repeats.summarise(tmp_path)
+
+
+def test_runs_under_other_parameters_are_no_repeats(played: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        shutil.copytree(played / "mb/repeat-1", tmp_path / f"repeat-{number}")
+    path = tmp_path / "repeat-2/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["assistant"]["forget_policy"] = "other"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match="are no repeats: forget policy None and other"):
         repeats.summarise(tmp_path)

@@ -80,8 +80,14 @@ MANIFEST: dict[str, Any] = {
 }
 
 
+def opened(folder: Path, manifest: runs.Manifest) -> runs.Manifest:
+    """A run begun, or found begun: the manifest that is there afterwards."""
+    with runs.opened(folder, manifest):
+        return runs.read(folder)
+
+
 def begun(folder: Path, **changes: Any) -> runs.Manifest:
-    return runs.begin(folder, {**MANIFEST, **changes})
+    return opened(folder, {**MANIFEST, **changes})
 
 
 def test_the_same_run_is_found_again(tmp_path: Path) -> None:
@@ -114,12 +120,12 @@ def test_an_adapter_that_was_edited_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     memory = import_module("edited_memory_module").Edited()
     run = tmp_path / "run"
-    first = runs.begin(run, runs.describe(run, dataset, memory, None, 10))
+    first = opened(run, runs.describe(run, dataset, memory, None, 10))
     assert first["adapter"]["source_sha256"] == sha256(source.read_bytes()).hexdigest()
-    assert runs.begin(run, runs.describe(run, dataset, memory, None, 10)) == first
+    assert opened(run, runs.describe(run, dataset, memory, None, 10)) == first
     source.write_text(source.read_text() + "    threshold = 0.2\n")
     with pytest.raises(UserError, match=r"adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
-        runs.begin(run, runs.describe(run, dataset, memory, None, 10))
+        opened(run, runs.describe(run, dataset, memory, None, 10))
 
 
 def test_transcripts_without_a_manifest_are_refused(tmp_path: Path) -> None:
@@ -207,7 +213,8 @@ def test_what_is_no_manifest_of_a_run_is_refused(tmp_path: Path, content: str) -
 
 
 def test_a_newer_run_is_refused(tmp_path: Path) -> None:
-    begun(tmp_path / "run", schema_version=99)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps({**MANIFEST, "schema_version": 99}))
     with pytest.raises(UserError, match="newer version"):
         runs.read(tmp_path / "run")
 

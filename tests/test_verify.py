@@ -261,6 +261,21 @@ def test_an_edited_cell_of_a_report_is_named(place: Path) -> None:
     assert (wrong.stated, wrong.found) == ("9 [0–7]", "0 [0–7]")
 
 
+@pytest.mark.parametrize(
+    ("forged", "key"),
+    [
+        ("| wipe-all | strict | 100 [93–100] |\n| wipe-all | strict | 0 [0–7] |", "table 1, wipe-all 2, overall"),
+        ("| wipe-all | strict with retries | 0 [0–7] |", "table 1, wipe-all 1, rate"),
+        ("| wipe-all | strict | 0 [0–7] | more |", "table 1, wipe-all 1, column 10"),
+    ],
+)
+def test_a_forged_row_or_cell_of_a_report_is_found(place: Path, forged: str, key: str) -> None:
+    path = reported(place)
+    path.write_text(path.read_text().replace("| wipe-all | strict | 0 [0–7] |", forged))
+    keys = [wrong.key for wrong in verify([place / "fe", place / "mb"], report=path)]
+    assert any(found.endswith(key) for found in keys), keys
+
+
 def test_an_edited_sentence_of_a_report_is_named(place: Path) -> None:
     path = reported(place)
     path.write_text(path.read_text().replace("k covers all of them", "k covers most of them"))
@@ -277,6 +292,26 @@ def test_the_twin_of_a_page_is_checked(place: Path) -> None:
     path.write_text(path.read_text().replace("0 [0–7]", "1 [0–7]", 1))
     (wrong,) = verify([place / "fe"], report=place / "report")
     assert (wrong.stated, wrong.found) == ("1 [0–7]", "0 [0–7]")
+
+
+@pytest.mark.parametrize(
+    ("stated", "edited", "key"),
+    [
+        ('<span class="interval">-12 to +22</span>', '<span class="interval">-12 to +12</span>', "text"),
+        ("<path ", "<path  ", ""),
+        ('"facts":[0,1', '"facts":[1,0', ""),
+    ],
+)
+def test_the_page_is_checked_to_the_byte(place: Path, stated: str, edited: str, key: str) -> None:
+    pytest.importorskip("matplotlib")
+    html.write([place / "fe", place / "mb"], place / "report")
+    runs_in_another_order = [place / "mb", place / "fe"]
+    assert verify(runs_in_another_order, report=place / "report") == []
+    page = place / "report/index.html"
+    assert stated in page.read_text("utf-8")
+    page.write_text(page.read_text("utf-8").replace(stated, edited, 1), "utf-8")
+    (wrong,) = verify(runs_in_another_order, report=place / "report")
+    assert (wrong.file, wrong.key) == (str(page), key)
 
 
 def test_a_summary_over_repeats_is_checked(place: Path) -> None:

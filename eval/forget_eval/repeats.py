@@ -4,7 +4,7 @@ A folder of repeats holds `repeat-1`, `repeat-2`, …, each a complete run, and 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 FILE = "repeats.json"
-_SAME: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "dataset": lambda manifest: manifest["dataset"]["content_hash"],
-    "adapter": lambda manifest: manifest["adapter"]["class"],
-    "version": lambda manifest: manifest["adapter"]["version"],
-    "embedder": lambda manifest: (manifest["embedder"] or {}).get("name"),
-    "k": lambda manifest: manifest["k"],
-}
-"""What repeats have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +78,12 @@ def summarise(folder: Path) -> dict[str, Any]:
         )
     manifests = [runs.read(run) for run in found]
     _require_alike(found, manifests)
-    for run in found:
-        scores.read_summary(run)
+    first, *_ = [scores.read_summary(run) for run in found]
     task, adapter = manifests[0]["task"], manifests[0]["adapter"]["name"]
     about = {"task": task, "adapter": adapter, "repeats": len(found)}
-    summary = about | (_forgeteval(found) if task == "forgeteval" else _membehave(found, manifests[0]))
+    summary = about | (
+        _forgeteval(found) if task == "forgeteval" else _membehave(found, manifests[0], first["bounds"])
+    )
     runs.write_json(folder / FILE, summary)
     return summary
 
@@ -225,7 +218,7 @@ def _forgeteval(found: Sequence[Path]) -> dict[str, Any]:
     return {"rates": rates, "disagree": disagree}
 
 
-def _membehave(found: Sequence[Path], manifest: runs.Manifest) -> dict[str, Any]:
+def _membehave(found: Sequence[Path], manifest: runs.Manifest, bounds: Mapping[str, float]) -> dict[str, Any]:
     import numpy as np
 
     from forget_eval.membehave.scores import SCHEMA
@@ -240,14 +233,13 @@ def _membehave(found: Sequence[Path], manifest: runs.Manifest) -> dict[str, Any]
         rows = _aligned(found, columns, "item")
         known = [row for row in rows if all(one["value"] is not None for one in row)]
         table = np.array([[one["value"] for one in row] for row in known]).reshape(len(known), len(found))
-        bound = max(1.0, float(table.max(initial=0.0)))
         metrics[metric] = {}
         for place in ("all", *LEVELS):
             chosen = [i for i, row in enumerate(known) if place in ("all", row[0]["level"])]
             ways = ("target", "triplet") if place == "all" else ("target",)
             clusters = [[known[i][0][way] for i in chosen] for way in ways]
             excluded = sum(place in ("all", row[0]["level"]) for row in rows) - len(chosen)
-            metrics[metric][place] = asdict(mean(table[chosen], clusters, seed, bound)) | {"excluded": excluded}
+            metrics[metric][place] = asdict(mean(table[chosen], clusters, seed, bounds[metric])) | {"excluded": excluded}
         disagree[metric] = _unlike(known, table, "item")
     return {"seed": seed, "metrics": metrics, "disagree": disagree}
 
@@ -267,9 +259,7 @@ def _unlike(rows: Sequence[tuple[dict[str, Any], ...]], table: "Matrix", key: st
     return [row[0][key] for row, one in zip(rows, table, strict=True) if one.max() != one.min()]
 
 
-def _require_alike(found: Sequence[Path], manifests: Sequence[Mapping[str, Any]]) -> None:
+def _require_alike(found: Sequence[Path], manifests: Sequence[runs.Manifest]) -> None:
     for run, manifest in zip(found, manifests, strict=True):
-        for name, of in _SAME.items():
-            one, other = of(manifests[0]), of(manifest)
-            if one != other:
-                raise UserError(f"{found[0]} and {run} are no repeats: {name} {one} and {other}. Remove one of them.")
+        for name, (one, other) in runs.differences(manifests[0], manifest).items():
+            raise UserError(f"{found[0]} and {run} are no repeats: {name} {one} and {other}. Remove one of them.")

@@ -149,19 +149,22 @@ def opened(folder: Path, manifest: Manifest, force: bool = False) -> Iterator[Wr
             yield writer
 
 
-def begin(folder: Path, manifest: Manifest, force: bool = False) -> Manifest:
-    """Makes the run folder, or finds it begun with the same parameters; returns the manifest that is there afterwards.
+def differences(one: Manifest, other: Manifest) -> dict[str, tuple[Any, Any]]:
+    """In which parameters two runs differ: what is asked of whom, by which version, with what settings.
 
-    With `force`, a run that is there is removed first. Other processes are kept out while that is done; `opened` keeps
-    them out for as long as the run lasts.
-
-    Raises:
-        UserError: another process runs there; the folder holds a run with other parameters, or something else.
-        EnvironmentFault: the disk refuses.
+    Returns:
+        The two values by the parameter's name; of two mappings the entries alone that differ.
     """
-    make_folder(folder, "a run")
-    with locks.held(folder, "a run"):
-        return _begin(folder, manifest, force)
+    pairs = {name: _differing(parameter(one, name), parameter(other, name)) for name in _IDENTITY}
+    return {name: (a, b) for name, (a, b) in pairs.items() if a != b}
+
+
+def parameter(manifest: Manifest, name: str) -> Any:
+    """A parameter of a run by the name that `differences` has for it; None if the run has none."""
+    found: Any = manifest
+    for key in _IDENTITY[name]:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def read(folder: Path) -> Manifest:
@@ -298,12 +301,10 @@ def _start_over(folder: Path) -> None:
 
 
 def _require_same(folder: Path, there: Manifest, here: Manifest) -> None:
-    pairs = {name: _differing(_at(there, keys), _at(here, keys)) for name, keys in _IDENTITY.items()}
-    differences = [f"{name} was {old}, is {new}" for name, (old, new) in pairs.items() if old != new]
-    if differences:
+    if found := differences(there, here):
+        words = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in found.items())
         raise UserError(
-            f"{folder} holds a run with other parameters: {'; '.join(differences)}. Name another --out, or start it "
-            "over with --force."
+            f"{folder} holds a run with other parameters: {words}. Name another --out, or start it over with --force."
         )
 
 
@@ -313,12 +314,6 @@ def _differing(old: Any, new: Any) -> tuple[Any, Any]:
         return old, new
     differ = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return tuple({name: each[name] for name in differ if name in each} for each in (old, new))  # type: ignore[return-value]
-
-
-def _at(manifest: Any, keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        manifest = manifest.get(key) if isinstance(manifest, dict) else None
-    return manifest
 
 
 def _dataset(folder: Path, dataset: Dataset) -> dict[str, Any]:

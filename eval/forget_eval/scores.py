@@ -161,6 +161,7 @@ def _summary_shape(task: str) -> Shape:
         "excluded": _each(membehave.METRICS, int),
         "metrics": _each(membehave.METRICS, _each(("all", *LEVELS), _INTERVAL)),
         "paired": _each((f"{more}-{less}" for more, less in membehave.PAIRS), _each(membehave.METRICS, _INTERVAL)),
+        "bounds": _each(membehave.METRICS, float),
         STATE: _STATE,
     }
 

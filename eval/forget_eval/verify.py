@@ -55,7 +55,8 @@ def verify(folders: Sequence[Path], data: str | None = None, report: Path | None
     Args:
         folders: of the runs.
         data: their dataset, if it is no longer where the manifests say.
-        report: a report in Markdown of exactly these runs, or the folder that `report --out` wrote.
+        report: a report in Markdown of exactly these runs, or the folder that `report --out` wrote, whose page is then
+            checked too.
 
     Raises:
         UserError: a folder is no run, or the dataset or report cannot be read.
@@ -71,15 +72,24 @@ def verify(folders: Sequence[Path], data: str | None = None, report: Path | None
                 found += _of_run(run, copies[-1], data)
             found += _repeats(folder, copy)
         if report is not None:
-            found += _report(report, copies)
+            found += _report(report, copies, [data] if data else list(dict.fromkeys(_local_data(folders))))
     return found
 
 
-def _report(report: Path, copies: Sequence[Path]) -> Iterator[Finding]:
+def _local_data(folders: Sequence[Path]) -> Iterator[str]:
+    """The datasets of runs, but for those of the Hub, which the copies find themselves."""
+    for folder in folders:
+        for run in runs.repeats_in(folder) or [folder]:
+            source, revision = runs.dataset_of(run, runs.read(run))
+            if not revision:
+                yield source
+
+
+def _report(report: Path, copies: Sequence[Path], data: Sequence[str]) -> Iterator[Finding]:
     from forget_eval.written import differences
 
     if all((copy / scores.SUMMARY).exists() for copy in copies):
-        yield from differences(report, copies)
+        yield from differences(report, copies, data)
     else:
         yield Finding(str(report), "", "numbers", f"{NOTHING}: a run cannot be scored")
 

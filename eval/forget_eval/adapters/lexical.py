@@ -36,10 +36,10 @@ class LexicalIndex:
 
     def weights(self, query: str) -> dict[int, float]:
         """The share of a query's terms that each fact has, 0 to 1; a term counts by its inverse document frequency."""
-        terms = [(term, self._rarity(term)) for term in set(words(query))]
+        terms = [(term, self._rarity(term)) for term in sorted(set(words(query)))]
         total = sum(rarity for _, rarity in terms)
         shares: dict[int, float] = {}
-        for term, rarity in sorted(terms):
+        for term, rarity in terms:
             for id in self._holders.get(term, ()):
                 shares[id] = shares.get(id, 0.0) + rarity / total
         return shares

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,9 @@ from forget_eval import runs, scores
 from forget_eval.bootstrap import REPLICATES, SEED
 from forget_eval.comparison import forgeteval, membehave
 
-_CONDITIONS: Mapping[str, Callable[[runs.Manifest], Any]] = {
-    "k": lambda manifest: manifest["k"],
-    "embedder": lambda manifest: (manifest["embedder"] or {}).get("name"),
-    "forget policy": lambda manifest: manifest.get("assistant", {}).get("forget_policy"),
-    "answerer": lambda manifest: manifest.get("assistant", {}).get("answerer"),
-    "version": lambda manifest: manifest["adapter"]["version"],  # looked at where all runs are of one adapter
-    "model": lambda manifest: manifest.get("assistant", {}).get("model", {}).get("name"),
-}
-"""Under which conditions a run was made, beside the system itself."""
+_OF_THE_DATASET = ("task", "dataset config", "dataset content hash")
+_OF_THE_SYSTEM = ("adapter", "environment")  # with all that begins so
+"""Of what makes a run, what is no condition under which a system was run, where several are compared."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,7 @@ class Compared:
     Attributes:
         label: the adapter's name; with that of the folder, or its path, where another run has the same.
         statuses: how many rows ended how, by metric for ForgetEval.
-        conditions: those of `_CONDITIONS` in which the runs differ.
+        conditions: the parameters in which the runs differ, beside the system itself.
     """
 
     label: str
@@ -78,22 +72,23 @@ def compare(folders: Sequence[Path], all_pairs: bool = False) -> Comparison:
     task = manifests[folders[0]]["task"]
     summaries = {folder: scores.read_summary(folder) for folder in folders}
     labels = _labels(manifests)
-    differing = _differing(list(manifests.values()))
+    conditions = _conditions(list(manifests.values()))
     compared = tuple(
         Compared(
             labels[folder],
             str(folder),
             manifest["adapter"]["told_the_case"],
             summaries[folder]["statuses"],
-            {name: _CONDITIONS[name](manifest) for name in differing},
+            own,
         )
-        for folder, manifest in manifests.items()
+        for (folder, manifest), own in zip(manifests.items(), conditions, strict=True)
     )
     named = [(labels[folder], folder) for folder in folders]
     dataset = {key: manifests[folders[0]]["dataset"][key] for key in ("config", "content_hash", "n")}
     if task == "forgeteval":
         return Comparison(task, dataset, compared, _method(task), forgeteval.pairs(named, all_pairs))
-    return Comparison(task, dataset, compared, _method(task), membehave.pairs(named, all_pairs))
+    bounds = summaries[folders[0]]["bounds"]
+    return Comparison(task, dataset, compared, _method(task), membehave.pairs(named, all_pairs, bounds))
 
 
 def _method(task: str) -> tuple[str, ...]:
@@ -117,10 +112,13 @@ def _require_one_dataset(manifests: Mapping[Path, runs.Manifest]) -> None:
         raise UserError(f"these runs are of different datasets, and only runs of one can be paired:\n{each}")
 
 
-def _differing(manifests: Sequence[runs.Manifest]) -> list[str]:
-    several = len({m["adapter"]["class"] for m in manifests}) > 1
-    asked = [name for name in _CONDITIONS if not (several and name == "version")]
-    return [name for name in asked if len({repr(_CONDITIONS[name](m)) for m in manifests}) > 1]
+def _conditions(manifests: Sequence[runs.Manifest]) -> list[dict[str, Any]]:
+    """The parameters that differ from run to run, and each run's values; those of a system only where there is one."""
+    first, several = manifests[0], len({m["adapter"]["class"] for m in manifests}) > 1
+    names = dict.fromkeys(name for manifest in manifests for name in runs.differences(first, manifest))
+    left_out = (*_OF_THE_DATASET, *(_OF_THE_SYSTEM if several else ()))
+    asked = [name for name in names if not name.startswith(left_out)]
+    return [{name: runs.parameter(manifest, name) for name in asked} for manifest in manifests]
 
 
 def _labels(manifests: Mapping[Path, runs.Manifest]) -> dict[Path, str]:

@@ -58,8 +58,13 @@ class Value:
     value: float | None
 
 
-def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool) -> tuple[Pair, ...]:
+def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool, bounds: Mapping[str, float]) -> tuple[Pair, ...]:
     """Compares runs by their labels and folders, each with the first or all with each other.
+
+    Args:
+        named: label and folder of each run.
+        all_pairs: whether each is compared with every other one.
+        bounds: the largest value that each metric can have.
 
     Raises:
         UserError: the scores of a run are not those of the dataset that the other has.
@@ -67,19 +72,18 @@ def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool) -> tuple[Pair, ...
     chosen = list(combinations(named, 2)) if all_pairs else [(named[0], other) for other in named[1:]]
     values = {folder: {m: _values(folder, m) for m in METRICS} for _, folder in named}
     return tuple(
-        Pair(a, b, {m: compare(_same(first, second, values, m), values[second][m]) for m in METRICS})
+        Pair(a, b, {m: compare(_same(first, second, values, m), values[second][m], bounds[m]) for m in METRICS})
         for (a, first), (b, second) in chosen
     )
 
 
-def compare(first: Mapping[str, Value], second: Mapping[str, Value]) -> dict[str, Cell]:
+def compare(first: Mapping[str, Value], second: Mapping[str, Value], bound: float = 1.0) -> dict[str, Cell]:
     """Two runs under one metric: a cell for `all` and every level.
 
     Args:
         first, second: the value of each item, by id; both have the same items.
+        bound: the largest value that the metric can have.
     """
-    found = [v.value for run in (first, second) for v in run.values() if v.value is not None]
-    bound = max([1.0, *found])  # only `resurfaced`, a count, can be above 1
     cells = {}
     for place in PLACES:
         items = [item for item, v in first.items() if place in ("all", v.level)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from forget_datasets.errors import UserError
 
@@ -111,9 +112,10 @@ def _on_path(requires: SpecifierSet) -> list[str]:
 def _managed(requires: SpecifierSet) -> list[str]:
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", Path.home() / ".local/share/uv/python"))
-    folders = [(path, re.search(r"3\.\d+\.\d+", path.name)) for path in (*_entries(pyenv), *_entries(uv))]
-    fitting = [path for path, match in folders if match and requires.contains(match[0], prereleases=True)]
-    return [str(path / "bin" / "python3") for path in reversed(fitting)]
+    folders = [(path, re.search(r"3\.\d+\.\d+", path.name)) for path in (*_entries(uv), *_entries(pyenv))]
+    fitting = [(Version(match[0]), path) for path, match in folders if match and match[0] in requires]
+    newest = sorted(fitting, key=lambda found: found[0], reverse=True)
+    return [str(path / "bin" / "python3") for _, path in newest]
 
 
 def _entries(folder: Path) -> Iterable[Path]:

@@ -6,8 +6,8 @@ The key comes from the environment and goes into one header; it is in no cache, 
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -23,6 +23,9 @@ LONGEST = 100_000
 
 IN_A_ROW = 20
 """After so many answers in a row that are no reply, the endpoint is taken to serve nobody, and the run stops."""
+
+GREETING = [{"role": "user", "content": "Hello. Please say hello."}]
+"""What an endpoint is asked that has sent nothing but no replies so far."""
 
 _ATTEMPTS = 5
 _FIRST_WAIT = 1.0  # seconds; doubles with every attempt
@@ -53,6 +56,8 @@ class Chat:
         options: further fields of the request; None takes temperature 0 and at most 512 tokens.
         key_variable: the environment variable that holds the key; without it none is sent.
         cache: the folder of kept replies, None to keep none.
+        fresh: whether replies that were kept before are asked for again.
+        repeat: which repeat of a run this is; each has replies of its own.
         attempts, first_wait, timeout: how often a request is tried, seconds before the second try (doubling, at most
             60), and seconds that a try may take.
 
@@ -68,6 +73,8 @@ class Chat:
         options: Mapping[str, Any] | None = None,
         key_variable: str = KEY_VARIABLE,
         cache: Path | None = None,
+        fresh: bool = False,
+        repeat: int = 1,
         attempts: int = _ATTEMPTS,
         first_wait: float = _FIRST_WAIT,
         timeout: float = _TIMEOUT,
@@ -78,15 +85,19 @@ class Chat:
         self.base_url, self.host = _public(base_url)
         self.options = dict(OPTIONS if options is None else options)
         self._url = _endpoint(base_url)
-        self._replies = Replies(cache)
+        self._replies = Replies(cache, fresh)
+        self._of_repeat = {"repeat": repeat} if repeat > 1 else {}
         self._key_variable = key_variable
         self._attempts, self._first_wait, self._timeout = attempts, first_wait, timeout
         self._no_replies = 0  # in a row
+        self._has_replied = False
         key = os.environ.get(key_variable)
         if key and not (key.isascii() and key.isprintable()):
             raise UserError(f"${key_variable} holds characters that no key has, a line break perhaps. Set it anew.")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = self._http.Client(timeout=timeout, headers=headers)
+        self._open = partial(
+            self._http.AsyncClient, timeout=timeout, headers=headers, verify=self._http.create_ssl_context()
+        )
 
     def __repr__(self) -> str:
         return f"Chat({self.base_url!r}, {self.model!r})"
@@ -98,25 +109,25 @@ class Chat:
         429 and 5xx. Any other answer is one, a page in place of a reply too, and asking again would bring it again.
 
         Raises:
-            EndpointError: the endpoint cannot be reached, keeps failing or refuses us, `IN_A_ROW` answers in a row
-                were no replies, or the disk takes no reply.
+            EndpointError: the endpoint cannot be reached, keeps failing or refuses us, does not even reply to a
+                greeting, `IN_A_ROW` answers in a row were no replies, or the disk takes no reply.
             ReplyError: what came is no reply: not JSON, without a text, too long, or this request was refused.
         """
         payload = {"model": self.model, "messages": [_encodable(m) for m in messages], **self.options}
-        request = {"url": self.base_url, "payload": payload}
+        request = {"url": self.base_url, "payload": payload, **self._of_repeat}
         kept = self._replies.get(request)
         if kept is not None:
             return kept
         reply: str = redact(self._ask(payload))  # an endpoint may echo the key
+        if reply:  # one that says nothing may have more to say another time
+            self._keep(request, reply)
+        return reply
+
+    def _keep(self, request: Mapping[str, Any], reply: str) -> None:
         try:
             self._replies.put(request, reply)
         except EnvironmentFault as error:
             raise EndpointError(f"a reply of the model at {self.host} cannot be kept: {error}") from error
-        return reply
-
-    def close(self) -> None:
-        """Closes connections."""
-        self._client.close()
 
     def _ask(self, payload: Mapping[str, Any]) -> str:
         retry = self._retry
@@ -134,16 +145,36 @@ class Chat:
             self._no_replies += 1
             if self._no_replies >= IN_A_ROW:
                 raise self._stop(f"{self._no_replies} times in a row, {error}") from None
+            if not self._has_replied and payload["messages"] != GREETING:
+                self._greet()
             raise ReplyError(f"{self.host}: {error}") from None
-        self._no_replies = 0
+        self._no_replies, self._has_replied = 0, True
         return reply
 
-    def _send(self, payload: Mapping[str, Any]) -> bytes:
-        latest = monotonic() + self._timeout
+    def _greet(self) -> None:
+        """Where nothing was a reply so far: raises EndpointError if a greeting gets none either."""
         try:
-            with self._client.stream("POST", self._url, json=payload) as response:
-                self._check(response.status_code)
-                return self._read(response, latest)
+            self._ask({"model": self.model, "messages": GREETING, **self.options})
+        except ReplyError as error:
+            raise self._stop(f"{str(error).removeprefix(f'{self.host}: ')}, to a mere greeting too") from None
+
+    def _send(self, payload: Mapping[str, Any]) -> bytes:
+        """One exchange, in a loop of its own, since the caller may be in one: nothing else ends a head that drips."""
+        from anyio.from_thread import start_blocking_portal
+
+        with start_blocking_portal() as portal:
+            return portal.call(self._exchange, payload)
+
+    async def _exchange(self, payload: Mapping[str, Any]) -> bytes:
+        from anyio import fail_after
+
+        try:
+            with fail_after(self._timeout):
+                async with self._open() as client, client.stream("POST", self._url, json=payload) as response:
+                    self._check(response.status_code)
+                    return await self._read(response)
+        except TimeoutError:
+            raise _PassingError("no whole answer in time") from None
         except self._http.RequestError as error:
             raise _PassingError(_reason(error)) from None
 
@@ -157,14 +188,12 @@ class Chat:
             hint = f"does ${self._key_variable} hold a valid key?" if barred else "are URL and model right?"
             raise self._stop(f"it answers with HTTP {status}; {hint}")
 
-    def _read(self, response: Any, latest: float) -> bytes:
+    async def _read(self, response: Any) -> bytes:
         body = bytearray()
-        for part in response.iter_bytes():
+        async for part in response.aiter_bytes():
             body += part
             if len(body) > LONGEST:
                 raise ReplyError(f"it sent a reply of more than {LONGEST:,} bytes")
-            if monotonic() > latest:
-                raise _PassingError("no whole answer in time")
         return bytes(body)
 
     def _stop(self, reason: str) -> EndpointError:

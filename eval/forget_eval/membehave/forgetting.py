@@ -3,11 +3,11 @@
 Tables of different policies do not compare, so a report says which one was used.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forget_datasets.errors import unknown
-from forget_datasets.tokens import holds
+from forget_datasets.membehave.metrics import mentions
 from forget_eval.membehave.names import people, spoken
 from forget_eval.protocols import Memory
 from forget_eval.recording import recalled
@@ -90,23 +90,27 @@ def policy(name: str) -> Policy:
 def _named(memory: Memory, request: str, delete: Deletion) -> Forgotten:
     """Recalls each name of the request, full and then first, and deletes every recalled text that holds a name.
 
-    A text counts if it holds one of the names as a whole token. This goes on until no such text is recalled, or the
-    same ones are as before, for at most `ROUNDS` rounds a name.
+    A text counts if it holds one of the names as scoring would find it. This goes on until no such text is recalled, or
+    the same ones are as before, for at most `ROUNDS` rounds a name.
     """
     forms = [form for name in people(request) for form in spoken(name)]
     rounds, handed, left = 0, set[str](), set[str]()
     for form in forms:
-        before: list[str] = []
+        found, before = _naming(memory, form, forms), list[str]()
         for _ in range(ROUNDS):
-            found = [t for t in recalled(memory.recall_texts(form, k=DEPTH), DEPTH) if _holds_any(forms, t)]
-            if not found or sorted(found) == before:
-                left.update(found)
+            if not found or sorted(found) == sorted(before):
                 break
             for text in dict.fromkeys(found):
                 delete(text)
-            rounds, before = rounds + 1, sorted(found)
             handed.update(found)
+            rounds, found, before = rounds + 1, _naming(memory, form, forms), found
+        left.update(found)
     return Forgotten(delete.operation, forms, rounds, delete.returned, len(handed - left))
+
+
+def _naming(memory: Memory, form: str, forms: Sequence[str]) -> list[str]:
+    """The texts that are recalled under one form of a name and hold any of its forms."""
+    return [text for text in recalled(memory.recall_texts(form, k=DEPTH), DEPTH) if mentions(text, forms)]
 
 
 def _single(memory: Memory, request: str, delete: Deletion) -> Forgotten:
@@ -133,7 +137,3 @@ def _has(memory: Memory, operation: str) -> bool:
     except BaseException:  # it is there, and breaks: what that costs is seen when it is needed
         return True
     return True
-
-
-def _holds_any(forms: list[str], text: str) -> bool:
-    return any(holds(form, text) for form in forms)

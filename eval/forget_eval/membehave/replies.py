@@ -15,17 +15,23 @@ class Replies:
 
     Args:
         folder: holds the files; None keeps nothing.
+        fresh: whether replies that were kept before count as none, and are written over.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, fresh: bool = False) -> None:
         self._folder = folder
+        self._fresh = fresh
+        self._written = set[Path]()
 
     def get(self, request: Mapping[str, Any]) -> str | None:
         """The reply to a request; None if there is none, or its file is damaged."""
         if self._folder is None:
             return None
+        path = _place(self._folder, request)
+        if self._fresh and path not in self._written:
+            return None
         try:
-            kept = json.loads(_place(self._folder, request).read_bytes())
+            kept = json.loads(path.read_bytes())
             return str(kept["reply"]) if kept["request"] == request else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -42,6 +48,7 @@ class Replies:
         except OSError as error:
             raise EnvironmentFault(f"cannot make {path.parent}: {error.strerror or error}") from error
         write_json(path, {"request": request, "reply": reply})
+        self._written.add(path)
 
 
 def _place(folder: Path, request: Mapping[str, Any]) -> Path:

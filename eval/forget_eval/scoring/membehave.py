@@ -139,6 +139,7 @@ def summarise(adapter: str, scores: Sequence[ItemScore], seed: int = SEED) -> di
             f"{more}-{less}": {metric: asdict(_paired(scores, metric, more, less, seed)) for metric in METRICS}
             for more, less in PAIRS
         },
+        "bounds": {metric: _bound(scores, metric) for metric in METRICS},
     }
 
 
