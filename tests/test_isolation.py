@@ -1,16 +1,12 @@
-"""Adapters in a process of their own: what travels, what a broken system can do to a run, and what is left of it."""
+"""Adapters in a process of their own: what travels."""
 
 import json
 import os
-import select as os_select
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from forget_datasets.errors import UserError
@@ -22,166 +18,10 @@ from forget_eval.isolation.process import Limits
 from forget_eval.isolation.proxy import WorkerMemory
 from forget_eval.isolation.selection import Isolation, select, wants_embedder
 from forget_eval.recording import BadAnswerError, plain, recalled
+from tests.isolated_systems import SYSTEMS, Isolated, digits
 
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a kernel that hands orphans over")
-
-SYSTEMS = '''
-import ctypes, os, re, signal, subprocess, sys, threading, weakref
-import numpy as np
-
-class Plain:
-    """Facts in a list; a query finds those that hold it. What a purge does, its query says."""
-    name = "plain"
-    operations = {"purge": "native"}
-    choosers = {"purge": "policy"}
-    def reset(self): self.facts = []
-    def inscribe(self, text):
-        self.facts.append(text)
-        return len(self.facts)
-    def recall_texts(self, query, k=5): return [fact for fact in self.facts if query in fact][:k]
-    def purge(self, query): return getattr(self, query)()
-
-    def exit(self): os._exit(3)
-    def crash(self): ctypes.string_at(0)
-    def killed(self): os.kill(os.getpid(), signal.SIGKILL)
-    def hang(self): re.match(r"(a+)+$", "a" * 60 + "b")
-    def wrong(self): raise LookupError("no such fact \\udc00")
-    def lacking(self): raise NotImplementedError("no purge today")
-    def leave(self): sys.exit("bye")
-    def mute(self):
-        class Mute(Exception):
-            def __str__(self): raise ValueError
-        raise Mute
-    def talk(self):
-        print("to stdout")
-        os.write(1, b"past Python\\n")
-        subprocess.run(["echo", "from a child"])
-        return 1
-    def scribble(self):
-        for descriptor in range(3, 1024):
-            try: os.write(descriptor, b"not ours\\n")
-            except OSError: pass
-    def come_back(self):
-        os.fork()
-        return 7
-    def children(self):
-        near = subprocess.Popen(["sleep", "600"]).pid
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                os.write(write, b"%d\\n" % os.getpid())
-                os.execlp("sleep", "sleep", "600")
-            os._exit(0)
-        return [os.getpid(), near, int(os.read(read, 20))]
-    def greedy(self): return len(bytearray(1 << 30))
-    def variables(self): return [os.environ[name] for name in ("HOME", "TMPDIR", "MEM0_TELEMETRY", "MY_API_KEY")]
-    def numbers(self): return os.getpid()
-
-    def of_bytes(self): return b"x"
-    def of_int64(self): return np.int64(5)
-    def of_bool(self): return np.bool_(True)
-    def of_array(self): return np.zeros(2)
-    def of_tuple(self): return (1, 2)
-    def of_list(self): return ["a", 1]
-    def of_dict(self): return {"a": 1}
-    def of_none(self): return None
-    def of_nan(self): return float("nan")
-    def of_huge(self): return 1 << 70
-    def of_object(self): return object()
-    def of_text(self): return "done"
-
-class Odd(Plain):
-    """Recalls what a memory must not."""
-    def recall_texts(self, query, k=5): return getattr(self, query)()
-    def of_mixed(self): return ["a", b"b"]
-    def of_str(self): return "a"
-    def of_many(self): return ["a"] * (k := 99)
-    def of_texts(self): return (np.str_("a"), "b")
-
-class Embedding:
-    def __init__(self, embed): self.embed = embed
-    def reset(self): pass
-    def inscribe(self, text): return 1
-    def recall_texts(self, query, k=5): return [str(self.embed([query]).tolist()), str(self.embed.dim)]
-    def release(self, query):
-        found = []
-        threads = [threading.Thread(target=lambda: found.append(len(self.embed([query] * 3)))) for _ in range(4)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        return sum(found)
-    def purge(self, query): return self.embed(query)
-
-class Keeping(Plain):
-    """Snapshots whose number is known, while they live."""
-    def __init__(self): self.alive = weakref.WeakSet()
-    def snapshot(self):
-        class State(list): __hash__ = object.__hash__
-        state = State(self.facts)
-        self.alive.add(state)
-        return state
-    def restore(self, state): self.facts = list(state)
-    def release(self, query): return len(self.alive)
-
-class Companion:
-    def ingest(self, sessions): self.heard = [m.content for s in sessions for m in s.messages if m.role == "user"]
-    def ask(self, question): return " ".join(self.heard)
-    def forget(self, request): raise NotImplementedError
-
-class Told(Plain):
-    def _tell(self, case): self.case = case
-
-class Unmakeable(Plain):
-    def __init__(self): raise OSError("no disk at all")
-
-class Warning(Plain):
-    def __init__(self):
-        from forget_eval import guest
-        class Stuck:
-            def close(self): raise ValueError("stuck")
-        guest.close(Stuck(), "the store")
-        import warnings
-        warnings.warn("a system's own")
-'''
-
-
-@pytest.fixture(autouse=True)
-def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the systems, and none of the machine's environments."""
-    (tmp_path / "systems.py").write_text(SYSTEMS, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FORGET_EVAL_ENVS", str(tmp_path / "envs"))
-    monkeypatch.setenv("MY_API_KEY", "sk-0123456789")
-
-
-Isolated = Callable[..., Any]
-
-
-@pytest.fixture
-def isolated() -> Iterator[Isolated]:
-    """Makes workers of a class, and ends them afterwards."""
-    made: list[WorkerMemory] = []
-
-    def make(
-        system: str, embed: Any = None, timeout: float = 120, memory_mb: int | None = None, kinds: Any = None
-    ) -> Any:
-        isolation = Isolation(True, Limits(timeout, memory_mb))
-        made.append(select(f"systems:{system}", embed, isolation, kinds or (adapters.MANDATORY,)))
-        if hasattr(made[-1], "reset"):
-            made[-1].reset()
-        return made[-1]
-
-    yield make
-    for memory in made:
-        memory.close()
-
-
-@pytest.fixture
-def direct(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """The same classes in this process."""
-    namespace: dict[str, Any] = {"__name__": "systems"}
-    exec(SYSTEMS, namespace)
-    return namespace
+pytest_plugins = ("tests.isolated_systems",)
+pytestmark = pytest.mark.usefixtures("apart")
 
 
 def test_it_has_exactly_the_methods_of_its_class(isolated: Isolated) -> None:
@@ -269,159 +109,32 @@ def test_whatever_is_raised_is_a_fault(how: str, kind: str, isolated: Isolated) 
     assert type(caught.value).__name__ == kind
 
 
-@pytest.mark.parametrize(
-    ("how", "ending", "last_words"),
-    [
-        ("exit", "exited with status 3", None),
-        ("crash", "killed by SIGSEGV", "Segmentation fault"),
-        ("killed", "killed by SIGKILL", None),
-        ("scribble", "not ours", None),
-    ],
-)
-def test_a_worker_that_dies_fails_its_case_and_the_next_one_goes_on(
-    how: str, ending: str, last_words: str | None, isolated: Isolated
-) -> None:
-    memory = isolated("Plain")
-    memory.inscribe("lost with the worker")
-    with pytest.raises(AdapterFault, match=ending) as caught:
-        memory.purge(how)
-    assert last_words is None or last_words in str(caught.value.__cause__)
-    with pytest.raises(AdapterFault, match="has ended"):
-        memory.recall_texts("lost")  # a store that died must not look like an empty one
-    memory.reset()
-    memory.inscribe("new")
-    assert memory.recall_texts("") == ["new"]
-
-
-def test_a_worker_that_hangs_is_ended_and_says_where(isolated: Isolated) -> None:
-    memory = isolated("Plain", timeout=2)
-    with pytest.raises(AdapterFault, match="for 2 seconds") as caught:
-        memory.purge("hang")
-    assert type(caught.value).__name__ == "WorkerTimeout"
-    assert "in hang" in str(caught.value.__cause__)
-    memory.reset()
-    assert memory.recall_texts("") == []
-
-
-def test_a_case_of_a_worker_that_died_is_an_error_and_the_others_are_not(isolated: Isolated) -> None:
-    memory = isolated("Plain")
-    queries = ["of_none", "exit", "of_none"]
-    cases = [replace(case, mutations=[("purge", q)]) for case, q in zip(generate(1), queries, strict=False)]
-    transcripts = [forgeteval.replay(case, memory) for case in cases]
-    assert [transcript["status"] for transcript in transcripts] == ["ok", "error", "ok"]
-    error = transcripts[1]["error"]
-    assert (error["kind"], error["message"]) == ("WorkerDied", "its worker exited with status 3")
-    assert error["during"] == "purge"
-
-
-def test_a_forked_child_that_comes_back_answers_nobody(isolated: Isolated) -> None:
-    memory = isolated("Plain")
-    assert [memory.purge("come_back"), memory.inscribe("x"), memory.recall_texts("x")] == [7, 1, ["x"]]
-
-
-@linux
-def test_closing_ends_children_and_daemons_too(isolated: Isolated) -> None:
-    memory = isolated("Plain")
-    processes = memory.purge("children")
-    assert len(processes) == 3
-    memory.close()
-    assert not any(map(_runs, processes))
-
-
-@linux
-def test_when_the_run_is_killed_nothing_of_it_stays(tmp_path: Path) -> None:
-    code = (
-        "from forget_eval.isolation.selection import Isolation, select; "
-        "memory = select('systems:Plain', isolation=Isolation(True)); memory.reset(); "
-        "print(memory.purge('variables')[0], *memory.purge('children'), flush=True); memory.purge('hang')"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        home, *pids = run.stdout.readline().split()
-        watched = [os.pidfd_open(int(pid)) for pid in pids]
-        assert os.path.isdir(home)
-        run.kill()
-    for process in watched:
-        assert os_select.select([process], [], [], 60)[0], "still running"
-        os.close(process)
-
-
-def test_workers_leave_nothing_open(isolated: Isolated) -> None:
-    isolated("Plain").close()
-    before = _open_files()
-    for _ in range(3):
-        memory = isolated("Plain")
-        with pytest.raises(AdapterFault):
-            memory.purge("exit")
-        memory.reset()
-        memory.close()
-        memory.close()
-    assert _open_files() == before
-
-
-def test_home_is_a_folder_that_goes_and_keys_are_passed_on(isolated: Isolated) -> None:
-    memory = isolated("Plain")
-    home, temporary, telemetry, key = memory.purge("variables")
-    assert (telemetry, key) == ("False", "sk-0123456789")
-    assert home == temporary != os.environ.get("HOME")
-    assert os.path.isdir(home)
-    memory.close()
-    assert not os.path.exists(home)
-
-
-@linux
-def test_memory_can_be_limited(isolated: Isolated) -> None:
-    memory = isolated("Plain", memory_mb=700)
-    with pytest.raises(AdapterFault) as caught:
-        memory.purge("greedy")
-    assert type(caught.value).__name__ == "MemoryError"
-    assert memory.recall_texts("") == []
-
-
-def _digits(texts: Sequence[str]) -> Any:
-    """A vector that tells the length of its text."""
-    return np.array([[len(text), 0.5, 0.25] for text in texts], dtype=np.float32)
-
-
 def test_vectors_come_from_the_run(isolated: Isolated) -> None:
-    memory = isolated("Embedding", _digits)
+    memory = isolated("Embedding", digits)
     assert memory.wants_embedder
     assert memory.recall_texts("four") == ["[[4.0, 0.5, 0.25]]", "3"]
     assert memory.recall_texts("x" * 1_000_000) == ["[[1000000.0, 0.5, 0.25]]", "3"]
 
 
 def test_vectors_can_be_asked_for_by_several_threads(isolated: Isolated) -> None:
-    assert isolated("Embedding", _digits).release("x") == 12
+    assert isolated("Embedding", digits).release("x") == 12
 
 
 def test_an_embedder_takes_lists(isolated: Isolated) -> None:
     with pytest.raises(AdapterFault, match="takes a list of texts"):
-        isolated("Embedding", _digits).purge("x")
+        isolated("Embedding", digits).purge("x")
 
 
 def test_an_embedder_that_fails_fails_the_call_alone(isolated: Isolated) -> None:
     def picky(texts: Sequence[str]) -> Any:
         if "bad" in texts:
             raise ValueError("no vector for this")
-        return _digits(texts)
+        return digits(texts)
 
     memory = isolated("Embedding", picky)
     with pytest.raises(AdapterFault, match="no vector for this"):
         memory.recall_texts("bad")
     assert memory.recall_texts("good")[0] == "[[4.0, 0.5, 0.25]]"
-
-
-def test_an_interrupt_passes_and_leaves_no_worker(isolated: Isolated) -> None:
-    def interrupted(texts: Sequence[str]) -> Any:
-        if "now" in texts:
-            raise KeyboardInterrupt
-        return _digits(texts)
-
-    memory = isolated("Embedding", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        memory.recall_texts("now")
-    with pytest.raises(AdapterFault, match="has ended"):
-        memory.recall_texts("later")
 
 
 def test_snapshots_are_kept_there_and_dropped_when_nobody_has_them(isolated: Isolated) -> None:
@@ -523,15 +236,3 @@ def test_isolated_or_not_the_transcripts_are_the_same(name: str) -> None:
 def _timeless(transcript: dict[str, Any]) -> str:
     operations = [{**operation, "seconds": 0} for operation in transcript["operations"]]
     return json.dumps({**transcript, "operations": operations, "seconds": {}})
-
-
-def _open_files() -> int:
-    return len(os.listdir("/dev/fd"))
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
