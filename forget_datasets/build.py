@@ -1,29 +1,34 @@
 """From rows to a dataset folder: Parquet shards, a manifest that says what is in them, and the card."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from forget_datasets import manifest, releases
+from forget_datasets import manifest, releases, remote
 from forget_datasets.audits import Audit
 from forget_datasets.claims import HANDMADE
 from forget_datasets.errors import UserError
-from forget_datasets.forgeteval import handmade, languages, screening, stream_cases
+from forget_datasets.forgeteval import handmade, languages, screening
 from forget_datasets.forgeteval.audit import Audit as ForgetEvalAudit
+from forget_datasets.forgeteval.chunks import Chunk, make, orders
 from forget_datasets.forgeteval.pools import Listed
 from forget_datasets.membehave import TRIPLETS, Parameters, Triplet, generate
 from forget_datasets.membehave.audit import CONFIGS, Audits
 from forget_datasets.provenance import Provenance
-from forget_datasets.rows import LEVELS, GeneratedCase
+from forget_datasets.rows import FAMILIES, LEVELS, GeneratedCase
 from forget_datasets.schema import SCHEMAS
 from forget_datasets.shards import GROUP_BYTES, ShardWriter, hash_shards
 from forget_datasets.staging import Outcome, disk_faults, staged
 from forget_datasets.target import require_replaceable
+from forget_datasets.workers import Spread, spread_over
 
 _Filled = tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Any] | None]  # configs, and what the generator knows
 _SHOWN = 5
+_ROWS_PER_WORKER = 5_000  # fewer are made sooner than a process starts
 _LEVEL_GROUP_BYTES = GROUP_BYTES // 4  # six files are written at a time, and three read in step
 
 
@@ -32,7 +37,7 @@ class Refused(UserError):
 
 
 def build_forgeteval(
-    out: Path,
+    out: Path | str,
     langs: Sequence[str] = ("en",),
     n_per_family: int = 50,
     distractors: int = 4,
@@ -41,11 +46,14 @@ def build_forgeteval(
     force: bool = False,
     progress: Callable[[str], None] | None = None,
     settled: Callable[[Outcome], None] | None = None,
+    workers: int = 1,
+    spread: Spread | None = None,
 ) -> dict[str, Any]:
     """Builds ForgetEval into `out`: a config per language and the hand-made one, all with the split `test`.
 
     Args:
-        out: the folder to make. One that holds a dataset of the same parameters is brought up to date.
+        out: the folder to make, or as a text its fsspec URL. One that holds a dataset of the same parameters is brought
+            up to date.
         langs: tags of languages; one that comes twice counts once.
         n_per_family: cases per family and language.
         distractors: unrelated facts mixed into each case.
@@ -54,6 +62,8 @@ def build_forgeteval(
         force: also replaces a dataset of other parameters.
         progress: called with the name of the config after each case.
         settled: called once at the end with what became of `out`; the same bytes as before leave it untouched.
+        workers: processes at most, see `workers.spread_over`; the bytes are the same for any number.
+        spread: who makes the chunks, if not processes of this machine.
 
     Returns:
         The manifest.
@@ -61,7 +71,7 @@ def build_forgeteval(
     Raises:
         UserError: an unknown language, more cases or distractors than a language has, an `out` that is not ours.
         Refused: a control lands where it must not, or the proof of a case fails.
-        EnvironmentFault: the disk refuses.
+        EnvironmentFault: the disk refuses, or a worker process dies.
     """
     tags = list(dict.fromkeys(langs))
     parameters = {
@@ -72,13 +82,19 @@ def build_forgeteval(
     for tag in tags:
         _require_room(languages.load(tag), n_per_family, distractors)
 
+    total = len(tags) * len(FAMILIES) * n_per_family
+    made = spread or spread_over(max(1, min(workers, total // _ROWS_PER_WORKER)))
+
     def fill(folder: Path) -> _Filled:
         configs = {}
         for tag in tags:
-            name = f"{tag}-stress" if stress else tag
-            _refuse(tag, screening.screen_language(languages.load(tag)))
-            cases = stream_cases(n_per_family, seed, distractors, tag)
-            configs[name] = _with_language(_write_cases(folder, name, cases, progress), languages.load(tag))
+            _refuse(tag, _screened(tag))
+        asked = {tag: [*orders(tag, n_per_family, distractors, seed)] for tag in tags}
+        with closing(made(make, (order for tag in tags for order in asked[tag]))) as chunks:
+            for tag in tags:
+                name = f"{tag}-stress" if stress else tag
+                written = _write_chunks(folder, name, islice(chunks, len(asked[tag])), progress)
+                configs[name] = _with_language(written, languages.load(tag))
         configs[HANDMADE] = _write_cases(folder, HANDMADE, handmade.load(), progress)
         return configs, None
 
@@ -86,7 +102,7 @@ def build_forgeteval(
 
 
 def build_membehave(
-    out: Path,
+    out: Path | str,
     triplets: int = TRIPLETS,
     triplets_per_user: int = 1,
     sessions_per_user: int | None = None,
@@ -101,7 +117,8 @@ def build_membehave(
     """Builds MemBehave into `out`: the configs `default` and `extended`, each with the splits low, med and high.
 
     Args:
-        out: the folder to make. One that holds a dataset of the same parameters is brought up to date.
+        out: the folder to make, or as a text its fsspec URL. One that holds a dataset of the same parameters is brought
+            up to date.
         triplets: how many; each is three items.
         triplets_per_user: told in one history, 1 to 3.
         sessions_per_user: conversations in a history; None for the usual number.
@@ -141,7 +158,7 @@ def build_membehave(
 
 
 def _build(
-    out: Path,
+    out: Path | str,
     dataset: str,
     parameters: Mapping[str, Any],
     fill: Callable[[Path], _Filled],
@@ -149,6 +166,8 @@ def _build(
     settled: Callable[[Outcome], None] | None,
 ) -> dict[str, Any]:
     """Builds a dataset: `fill` writes its data into a folder and tells the figures of the configs."""
+    if isinstance(out, str):
+        return _build_at(out, dataset, parameters, fill, force, settled)
     with disk_faults(out):
         require_replaceable(out, dataset, parameters, force)
     with staged(out) as stage:
@@ -156,6 +175,24 @@ def _build(
         releases.carry(out, stage.folder, dataset)
     if settled and stage.outcome:
         settled(stage.outcome)
+    return built
+
+
+def _build_at(
+    url: str,
+    dataset: str,
+    parameters: Mapping[str, Any],
+    fill: Callable[[Path], _Filled],
+    force: bool,
+    settled: Callable[[Outcome], None] | None,
+) -> dict[str, Any]:
+    """Builds a dataset in a folder of this machine, and uploads it once it is whole."""
+    outcomes: list[Outcome] = []
+    with remote.rebuilt(url) as (folder, upload):
+        built = _build(folder, dataset, parameters, fill, force, outcomes.append)
+        uploaded = upload()
+    if settled:
+        settled(outcomes[0] if uploaded else Outcome.UNCHANGED)
     return built
 
 
@@ -209,6 +246,21 @@ def _level_figures(folder: Path, config: str, splits: Mapping[str, Any], audit: 
     return _figures(config, splits, hash_shards(files, SCHEMAS["membehave"]), audit)
 
 
+def _write_chunks(
+    folder: Path, config: str, chunks: Iterator[Chunk], progress: Callable[[str], None] | None
+) -> dict[str, Any]:
+    audit = ForgetEvalAudit()
+    with ShardWriter(folder / "data" / config, "test", SCHEMAS["forgeteval"]) as writer:
+        for chunk in chunks:
+            _refuse(config, chunk.problems)
+            audit.merge(chunk.audit)
+            writer.extend(chunk.batches, chunk.lines)
+            if progress:
+                for _ in range(chunk.rows):
+                    progress(config)
+        return _cases_figures(config, writer, audit)
+
+
 def _write_cases(
     folder: Path, config: str, cases: Iterable[GeneratedCase], progress: Callable[[str], None] | None
 ) -> dict[str, Any]:
@@ -219,7 +271,11 @@ def _write_cases(
                 _add(config, case.id, case.to_row(), audit, writer, progress)
         except screening.ScreeningError as error:
             raise Refused(f"config '{config}' is not fit to be built: {error}") from error
-        written = writer.close()
+        return _cases_figures(config, writer, audit)
+
+
+def _cases_figures(config: str, writer: ShardWriter, audit: Audit) -> dict[str, Any]:
+    written = writer.close()
     splits = {"test": manifest.split_figures(f"data/{config}", written)}
     return _figures(config, splits, written.content_hash, audit)
 
@@ -244,6 +300,11 @@ def _figures(config: str, splits: Mapping[str, Any], content_hash: str, audit: A
     _refuse(config, [f"{key}: {column or 'row'}: {what}" for key, column, what in audit.close()])
     rows = sum(split["rows"] for split in splits.values())
     return {"rows": rows, "content_hash": content_hash, "splits": splits, **audit.summary()}
+
+
+@lru_cache
+def _screened(tag: str) -> tuple[str, ...]:
+    return tuple(screening.screen_language(languages.load(tag)))
 
 
 def _with_language(figures: dict[str, Any], language: languages.Language) -> dict[str, Any]:

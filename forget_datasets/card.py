@@ -32,9 +32,31 @@ def render(
     Raises:
         jinja2.UndefinedError: the template names what the manifest does not have.
     """
+    dataset = manifest["dataset"]
+    values = {
+        "manifest": manifest,
+        "fields": [_field(field) for field in SCHEMAS[dataset]],
+        "templates": _templates(manifest["configs"]),
+        "source": source or dataset,
+        "version": version,
+        "gated": _is_to_ask(manifest, gated),
+    }
+    return filled(f"{dataset}.md.j2", metadata(manifest, gated), values)
+
+
+def filled(template: str, data: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """A card: YAML in front, and between our markers a template of `cards/` with values in it.
+
+    Args:
+        template: the name of its file.
+        data: of the YAML.
+        values: what the template names.
+
+    Raises:
+        jinja2.UndefinedError: it names something else.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    dataset = manifest["dataset"]
     environment = Environment(
         loader=FileSystemLoader(prose_folder()),
         undefined=StrictUndefined,
@@ -50,17 +72,8 @@ def render(
         "rate": _rate,
         "landed": _landed,
     }
-    fields = [_field(field) for field in SCHEMAS[dataset]]
-    template = environment.get_template(f"{dataset}.md.j2")
-    body = template.render(
-        manifest=manifest,
-        fields=fields,
-        templates=_templates(manifest["configs"]),
-        source=source or dataset,
-        version=version,
-        gated=_is_to_ask(manifest, gated),
-    )
-    return f"---\n{_front_matter(metadata(manifest, gated))}\n---\n\n{BEGIN}\n{body.strip()}\n{END}\n"
+    body = environment.get_template(template).render(values)
+    return f"---\n{_front_matter(data)}\n---\n\n{BEGIN}\n{body.strip()}\n{END}\n"
 
 
 def merge(ours: str, existing: str) -> str:

@@ -3,13 +3,17 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from forget_datasets import __version__, console
 from forget_datasets.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from forget_datasets.workers import Spread
 
 PROGRAM = "forget-datasets"
 
@@ -39,7 +43,18 @@ class Folder(click.Path):
             raise UserError(f"{value}: nobody has that home folder. For one of that name write ./{value}") from error
 
 
+class Place(Folder):
+    """A folder, or the fsspec URL of one, which stays a text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises UserError as `Folder`."""
+        from forget_datasets.remote import is_url
+
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
 _FOLDER = Folder()
+_PLACE = Place()
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,21 +76,28 @@ def build() -> None:
 @click.option("--n-per-family", type=click.IntRange(min=1), help="Cases per family and language.")
 @click.option("--distractors", type=click.IntRange(min=0), help="Unrelated facts mixed into each case.")
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
-@click.option("--out", type=_FOLDER, required=True, help="Folder to make.")
+@click.option("--out", type=_PLACE, required=True, help="Folder to make, or its fsspec URL such as s3://bucket/name.")
 @click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes at most. [default: the CPUs that may be used]")
+@click.option("--engine", type=click.Choice(("local", "ray")), default="local", show_default=True, help="Who builds.")
+@click.option("--address", metavar="ADDR", help="ray: the cluster, or auto. [default: a Ray of this machine's own]")
 def forgeteval(
     langs: Sequence[str],
     profile: str | None,
     n_per_family: int | None,
     distractors: int | None,
     seed: int,
-    out: Path,
+    out: Path | str,
     force: bool,
+    workers: int | None,
+    engine: str,
+    address: str | None,
 ) -> None:
     """Build ForgetEval: a config per language (<lang>-stress with --profile stress) and the hand-made one."""
     from forget_datasets.build import build_forgeteval
     from forget_datasets.forgeteval import PROFILES, handmade
     from forget_datasets.rows import FAMILIES
+    from forget_datasets.workers import available
 
     if profile is not None and profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
@@ -94,6 +116,8 @@ def forgeteval(
             force=force,
             progress=progress,
             settled=outcomes.append,
+            workers=workers or available(),
+            spread=_spread(engine, address, workers),
         )
     _announce(out, manifest, outcomes[0])
 
@@ -120,9 +144,9 @@ def forgeteval(
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of the whole dataset.")
 @click.option("--gated", is_flag=True, help="Let the card ask who wants the data and what for.")
-@click.option("--out", type=_FOLDER, required=True, help="Folder to make.")
+@click.option("--out", type=_PLACE, required=True, help="Folder to make, or its fsspec URL such as s3://bucket/name.")
 @click.option("--force", is_flag=True, help="Replace a dataset of other parameters in --out.")
-def membehave(out: Path, triplets: int, **options: Any) -> None:
+def membehave(out: Path | str, triplets: int, **options: Any) -> None:
     """Build MemBehave: Forgetting, the configs default and extended, each split into low, med and high."""
     from forget_datasets.build import build_membehave
 
@@ -133,14 +157,16 @@ def membehave(out: Path, triplets: int, **options: Any) -> None:
 
 
 @program.command()
-@click.argument("folder", type=_FOLDER)
+@click.argument("folder", type=_PLACE, metavar="FOLDER|URL")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def validate(folder: Path, as_json: bool) -> None:
+def validate(folder: Path | str, as_json: bool) -> None:
     """Work out checks, controls, counts and hashes again from the Parquet alone; exit 1 if anything is wrong."""
+    from forget_datasets import remote
     from forget_datasets.validate import validate as validate_folder
 
-    with _progress("validating", None) as progress:
-        found = validate_folder(folder, progress)
+    local = remote.pulled_dataset(folder) if isinstance(folder, str) else folder
+    with remote.spoken_of(local, str(folder)), _progress("validating", None) as progress:
+        found = validate_folder(local, progress)
     if as_json:
         findings = {
             "dataset": found.dataset,
@@ -213,7 +239,7 @@ def publish(
 @program.command()
 @click.argument("reference", metavar="ORG/NAME@vX.Y.Z")
 def verify(reference: str) -> None:
-    """Fetch a release and compare its rows with the hash that it was released with; exit 2 if they differ."""
+    """Fetch a release and compare its rows with the hash that it was released with; exit 1 if they differ."""
     from forget_datasets.hub import verify
     from forget_datasets.hub.reference import parse
 
@@ -222,10 +248,24 @@ def verify(reference: str) -> None:
     click.echo(f"{reference}: {rows:,} rows at {commit}, content hash {release.content_hash}, as released")
 
 
+def _spread(engine: str, address: str | None, workers: int | None) -> "Spread | None":
+    """Who makes chunks, if not this machine. Raises UserError for options that do not go together."""
+    if engine == "local":
+        if address is not None:
+            raise UserError("--address goes with --engine ray.")
+        return None
+    if workers is not None:
+        raise UserError("--workers goes with --engine local: Ray takes the CPUs that the cluster has.")
+    from forget_datasets.on_ray import spread_over_cluster
+
+    return spread_over_cluster(address)
+
+
+_STEPS = 32  # rows between two looks of the bar, each of which takes longer than a row
 _OUTCOMES = {"new": "built", "unchanged": "already built, nothing to do", "replaced": "built in place of the old one"}
 
 
-def _announce(out: Path, manifest: dict[str, Any], outcome: str) -> None:
+def _announce(out: Path | str, manifest: dict[str, Any], outcome: str) -> None:
     configs = manifest["configs"]
     name, config = next(iter(configs.items()))
     rows = sum(c["rows"] for c in configs.values())
@@ -248,9 +288,15 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[[str], None] | 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda config: bar.update(task, advance=1, description=f"{what} {config}")
+        steps = count(1)
+
+        def step(config: str) -> None:
+            if (done := next(steps)) % _STEPS == 0 or done == total:
+                bar.update(task, completed=done, description=f"{what} {config}")
+
+        yield step
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command. Exits with 2 for bad input, with 1 if the machine is in the way or something is not valid."""
+    """Runs the command. Exits with 2 for bad usage, with 1 if data is no good or the machine is in the way."""
     console.run(program, PROGRAM, arguments, "interrupted. Nothing half-written was left, and what was there is there.")

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -40,6 +41,7 @@ def run(
     """
     threads = {thread.ident for thread in threading.enumerate()}
     _open_streams()
+    warnings.showwarning = lambda message, *_, **__: _say(program, f"warning: {hide(str(message))}")
     code = _ended(command, program, arguments, interrupted, hide)
     try:
         sys.stdout.flush()

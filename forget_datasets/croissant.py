@@ -105,8 +105,9 @@ def _record_sets(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _field(place: str, column: pa.Field, source: Mapping[str, Any]) -> dict[str, Any]:
     """A column; one of structs has a sub-field for each of theirs.
 
-    A list of structs within structs has no counterpart that a loader of Croissant 1.0 can fill (a JSON path gives its
-    first match alone), so it is named and left to the Parquet.
+    A list of structs within structs has no counterpart that mlcroissant 1.1 can fill: of a JSON path it takes the first
+    match alone, `repeated` and `isArray` alike; a sub-field with sub-fields of its own comes out beside its parent; and
+    no data type takes a list of objects whole. So it is named and left to the Parquet.
     """
     name = f"{place}/{column.name}"
     drawn = {**source, "extract": {"column": column.name}}
@@ -119,7 +120,10 @@ def _field(place: str, column: pa.Field, source: Mapping[str, Any]) -> dict[str,
         for part in parts
         if not _holds_structs(part)
     ]
-    described = {"description": f"Without {beyond}, a list of structs in each: read it from the Parquet."}
+    described = {
+        "description": f"Without {beyond}: of a list of structs in each of these, a JSON path of Croissant reaches the "
+        "first alone. Read it from the Parquet."
+    }
     return {
         "@type": "cr:Field", "@id": name, "name": name, **(described if beyond else {}), "repeated": True,
         "subField": leaves,

@@ -12,6 +12,10 @@ class EnvironmentFault(UserError):
     """The machine is in the way (a full or read-only disk, say). Commands exit with 1."""
 
 
+class DataFault(UserError):
+    """Data is not what it says that it is: a finding about it, and nothing wrong with the command. It exits with 1."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UserError:
     """An unknown name, with the closest known one."""
     options = list(known)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from forget_datasets import __version__, card, croissant
-from forget_datasets.errors import UserError
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
 from forget_datasets.shapes import misfit, read_json
 from forget_datasets.shards import Written
@@ -46,7 +46,8 @@ def read(folder: Path) -> dict[str, Any]:
     Keys beyond the dataset, the schema's version and the files of the splits may be missing.
 
     Raises:
-        UserError: there is none, or it is not as it should be; the message names file and key.
+        UserError: there is none.
+        DataFault: it is not as it should be; the message names file and key.
         EnvironmentFault: the disk refuses.
     """
     path = folder / MANIFEST
@@ -54,8 +55,12 @@ def read(folder: Path) -> dict[str, Any]:
         manifest = read_json(path, _SHAPE, _REMEDY)
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{folder} has no {MANIFEST}, so it is no dataset of ours") from None
+    except EnvironmentFault:
+        raise
+    except UserError as error:
+        raise DataFault(str(error)) from error
     if what := misfit(manifest.get("parameters", {}), _PARAMETERS[manifest["dataset"]], "parameters"):
-        raise UserError(f"{path}: {what}. {_REMEDY}")
+        raise DataFault(f"{path}: {what}. {_REMEDY}")
     return manifest
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forget_datasets.errors import UserError
+from forget_datasets.errors import DataFault, UserError
 from forget_datasets.shapes import unreadable
 from forget_datasets.staging import disk_faults
 
@@ -203,7 +203,8 @@ def freeze(
         progress: called with the name of the config after each row that was validated.
 
     Raises:
-        UserError: the dataset is not valid; the version stands for other rows, or these rows have another version.
+        DataFault: the dataset is not valid.
+        UserError: the version stands for other rows, or these rows have another version.
     """
     from forget_datasets import manifest
     from forget_datasets.validate import validate
@@ -212,7 +213,7 @@ def freeze(
     found = validate(folder, progress)
     if found.problems:
         shown = "".join(f"\n  {problem}" for problem in found.problems[:5])
-        raise UserError(f"{folder} is not fit to be released:{shown}\nRun `forget-datasets validate {folder}`.")
+        raise DataFault(f"{folder} is not fit to be released:{shown}\nRun `forget-datasets validate {folder}`.")
     built = manifest.read(folder)
     releases = read(folder, built["dataset"])
     if published:

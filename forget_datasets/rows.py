@@ -54,7 +54,15 @@ class GeneratedCase:
             "final_query": self.final_query,
             "must_contain": list(self.must_contain),
             "must_not_contain": list(self.must_not_contain),
-            "probes": [asdict(p) for p in self.probes],
+            "probes": [
+                {
+                    "kind": p.kind,
+                    "query": p.query,
+                    "must_contain": list(p.must_contain),
+                    "must_not_contain": list(p.must_not_contain),
+                }
+                for p in self.probes
+            ],
             "n_distractors": self.n_distractors,
         }
 
@@ -175,9 +183,17 @@ class Item:
         )
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
 def canonical(row: Mapping[str, Any]) -> bytes:
     """A row as bytes that do not depend on the writer: sorted keys, no spaces, UTF-8."""
-    return json.dumps(row, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    return _ENCODE(row).encode()
+
+
+def canonical_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Canonical rows, one a line: what a `RowHash` is the hash of."""
+    return b"".join(canonical(row) + b"\n" for row in rows)
 
 
 class RowHash:
@@ -188,8 +204,11 @@ class RowHash:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Takes in the next row."""
-        self._digest.update(canonical(row))
-        self._digest.update(b"\n")
+        self._digest.update(canonical(row) + b"\n")
+
+    def add_lines(self, lines: bytes) -> None:
+        """Takes in the next rows as `canonical_lines`."""
+        self._digest.update(lines)
 
     def hexdigest(self) -> str:
         """The hash of all rows so far."""

@@ -96,11 +96,16 @@ NULLABLE: Mapping[str, frozenset[str]] = {
 """The fields that may be null, as column or column.field; everything else always has a value."""
 
 
+BATCH_ROWS = 32
+"""Rows that are turned into Arrow data at once, however they come: what a build counts in bytes depends on it."""
+
+
 def to_batch(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Rows as Arrow data. Raises ValueError for a missing or foreign column, which Arrow itself would pass over."""
+    names = set(schema.names)
     for row in rows:
-        if set(row) != set(schema.names):
-            odd = sorted(set(row) ^ set(schema.names))
+        if row.keys() != names:
+            odd = sorted(row.keys() ^ names)
             raise ValueError(f"columns {odd} are missing from the row or from the schema")
     return pa.RecordBatch.from_pylist(list(rows), schema=schema)
 
@@ -147,6 +152,24 @@ def nulls(row: Mapping[str, Any], nullable: frozenset[str]) -> list[str]:
     """The fields of a row (column, or column.field) that are null and must not be."""
     found = {path for column, value in row.items() for path in _null_paths(value, column)}
     return sorted(found - nullable)
+
+
+def has_nulls(batch: pa.RecordBatch, nullable: frozenset[str]) -> bool:
+    """Whether any row of a batch has a field that is null and must not be: `nulls`, of all rows at once."""
+    return any(
+        _holds_null(column, name, nullable) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    )
+
+
+def _holds_null(array: pa.Array, path: str, nullable: frozenset[str]) -> bool:
+    if array.null_count and path not in nullable:
+        return True
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return _holds_null(array.flatten(), path, nullable)
+    if pa.types.is_struct(array.type):
+        fields = zip(array.type, array.flatten(), strict=True)
+        return any(_holds_null(inner, f"{path}.{field.name}", nullable) for field, inner in fields)
+    return False
 
 
 def _null_paths(value: Any, path: str) -> Iterator[str]:

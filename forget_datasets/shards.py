@@ -2,24 +2,26 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forget_datasets.errors import UserError
-from forget_datasets.rows import LEVELS, RowHash
-from forget_datasets.schema import from_batch, mismatches, to_batch
+from forget_datasets.errors import DataFault, UserError
+from forget_datasets.rows import LEVELS, RowHash, canonical_lines
+from forget_datasets.schema import BATCH_ROWS, from_batch, mismatches, to_batch
 
+T = TypeVar("T")
 GROUP_BYTES = 32 << 20
 """Arrow bytes of a row group: content-defined chunking pays with large groups only, streaming likes small ones."""
 SHARD_BYTES = 500_000_000
 """Parquet bytes after which a new shard begins."""
-_BATCH_ROWS = 32
+_BATCH_BYTES = 512 << 10  # of encoded data, read at a time
+_BATCH_MOST = 256  # rows; more are read no faster
 _NAME = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,9})-of-(?P<total>[0-9]{5,9})\.parquet")
 
 
@@ -64,10 +66,19 @@ class ShardWriter:
         self._hash.add(row)
         self._count += 1
         self._rows.append(row)
-        if len(self._rows) >= _BATCH_ROWS:
+        if len(self._rows) >= BATCH_ROWS:
             self._convert()
-        if self._held >= self._group_bytes:
-            self._flush()
+
+    def extend(self, batches: Iterable[pa.RecordBatch], lines: bytes) -> None:
+        """Appends rows that are Arrow data already, `schema.BATCH_ROWS` at a time; `lines`: `rows.canonical_lines`.
+
+        Raises OSError as `add`.
+        """
+        self._convert()
+        self._hash.add_lines(lines)
+        for batch in batches:
+            self._count += batch.num_rows
+            self._hold(batch)
 
     def close(self) -> Written:
         """Writes what is left; an empty split still makes one shard."""
@@ -90,11 +101,16 @@ class ShardWriter:
 
     def _convert(self) -> None:
         if self._rows:
-            batch = to_batch(self._rows, self._schema)
-            self._batches.append(batch)
-            self._held += batch.nbytes
-            self._arrow_bytes += batch.nbytes
+            self._hold(to_batch(self._rows, self._schema))
             self._rows = []
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        size = batch.nbytes
+        self._batches.append(batch)
+        self._held += size
+        self._arrow_bytes += size
+        if self._held >= self._group_bytes:
+            self._flush()
 
     def _flush(self) -> None:
         if self._sink and self._sink.tell() >= self._shard_bytes:
@@ -161,8 +177,8 @@ def hash_shards(paths: Iterable[Path], schema: pa.Schema) -> str:
     """The content hash of all rows of some shards, as they read back. Raises UserError as `read_rows`."""
     whole = RowHash()
     for path in paths:
-        for row in read_rows(path, schema):
-            whole.add(row)
+        for lines in read_batches(path, schema, lambda batch: canonical_lines(from_batch(batch))):
+            whole.add_lines(lines)
     return whole.hexdigest()
 
 
@@ -195,14 +211,39 @@ def columns_of(path: Path) -> frozenset[str]:
         return frozenset(file.schema_arrow.names)
 
 
-def read_rows(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a shard, a few in memory at a time.
+
+    Args:
+        path, schema: of the shard.
+        columns: those that are wanted, in the order of the schema; the others are not even read.
+
+    Raises:
+        UserError: as `read_batches`.
+    """
+    for batch in read_batches(path, schema, from_batch, columns):
+        yield from batch
+
+
+def read_batches(
+    path: Path,
+    schema: pa.Schema,
+    taken: Callable[[pa.RecordBatch], T],
+    columns: Sequence[str] | None = None,
+) -> Iterator[T]:
+    """What is made of each batch of a shard's rows; a batch is some hundred kilobytes, however long the rows are.
+
+    Args:
+        path, schema: of the shard.
+        taken: what to make of a batch.
+        columns: those that are wanted, in the order of the schema; the others are not even read.
 
     Raises:
         UserError: as `open_shard`; or for damaged data, with the id and the column of a text that is not UTF-8.
     """
     with open_shard(path, schema) as file:
-        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=schema.names)
+        names = [name for name in schema.names if columns is None or name in columns]
+        batches = file.iter_batches(batch_size=_rows_at_once(file), columns=names)
         place = 0
         while True:
             with _faults(path, "damaged data"):
@@ -210,11 +251,19 @@ def read_rows(path: Path, schema: pa.Schema) -> Iterator[dict[str, Any]]:
             if batch is None:
                 return
             try:
-                rows = from_batch(batch)
+                made = taken(batch)
             except UnicodeDecodeError as error:
                 raise _not_utf8(path, place, batch) from error
-            yield from rows
-            place += len(rows)
+            yield made
+            place += batch.num_rows
+
+
+def _rows_at_once(file: pq.ParquetFile) -> int:
+    """How many rows come to `_BATCH_BYTES`, as far as the file tells."""
+    metadata = file.metadata
+    rows: int = metadata.num_rows
+    size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    return max(1, min(_BATCH_MOST, _BATCH_BYTES * rows // max(1, size)))
 
 
 def _open(path: Path) -> pq.ParquetFile:
@@ -230,12 +279,12 @@ def _open(path: Path) -> pq.ParquetFile:
 
 @contextmanager
 def _faults(path: Path, what: str) -> Iterator[None]:
-    """Turns whatever Arrow raises over the bytes of a file into a UserError: damage comes in every shape."""
+    """Turns whatever Arrow raises over the bytes of a file into a DataFault: damage comes in every shape."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UserError(f"{path}: {what} ({reason}). Build or download it again.") from error
+        raise DataFault(f"{path}: {what} ({reason}). Build or download it again.") from error
 
 
 def _not_utf8(path: Path, place: int, batch: pa.RecordBatch) -> UserError:
@@ -247,7 +296,7 @@ def _not_utf8(path: Path, place: int, batch: pa.RecordBatch) -> UserError:
                 column[i].as_py()
             except UnicodeDecodeError as error:
                 row = f"number {place + i + 1}" if name == key else batch.column(key)[i].as_py()
-                return UserError(
+                return DataFault(
                     f"{path}, row {row}: column '{name}': not UTF-8 ({error.reason}). Build or download it again."
                 )
     raise AssertionError("only called for a batch with such a text")

@@ -12,8 +12,16 @@ class Range:
 
     def add(self, value: int) -> None:
         """Takes in the next count."""
-        self.smallest = value if self.smallest is None else min(self.smallest, value)
-        self.largest = value if self.largest is None else max(self.largest, value)
+        if self.smallest is None or value < self.smallest:
+            self.smallest = value
+        if self.largest is None or value > self.largest:
+            self.largest = value
+
+    def merge(self, other: "Range") -> None:
+        """Takes in what another has counted."""
+        for value in (other.smallest, other.largest):
+            if value is not None:
+                self.add(value)
 
     def summary(self) -> dict[str, int]:
         """For the manifest; zeros where nothing was counted."""

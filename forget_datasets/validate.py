@@ -9,10 +9,10 @@ from typing import Any
 
 from forget_datasets import card, croissant
 from forget_datasets.audits import KINDS, Audit
-from forget_datasets.errors import UserError
+from forget_datasets.errors import DataFault, UserError
 from forget_datasets.manifest import CARD, MANIFEST
 from forget_datasets.manifest import read as read_manifest
-from forget_datasets.rows import RowHash
+from forget_datasets.rows import RowHash, canonical_lines
 from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS, surplus
 from forget_datasets.shapes import misfit
 from forget_datasets.shards import Shard, columns_of, find, open_shard, read_rows
@@ -58,7 +58,8 @@ def validate(folder: Path, progress: Callable[[str], None] | None = None) -> Val
         progress: called with the name of the config after each row.
 
     Raises:
-        UserError: no dataset of ours; a manifest or a file of rows that cannot be read as such.
+        UserError: no dataset of ours.
+        DataFault: a manifest or a file of rows that cannot be read as such.
     """
     if not os.path.isdir(folder):
         raise UserError(f"{folder} is not a folder")
@@ -102,7 +103,7 @@ def _recognise(path: Path) -> str:
 
 
 def _open_all(shards: Mapping[tuple[str, str], list[Shard]], dataset: str) -> None:
-    """Raises one UserError for all files that cannot be read."""
+    """Raises one DataFault for all files that cannot be read."""
     unusable = []
     for shard in (s for files in shards.values() for s in files):
         try:
@@ -110,7 +111,7 @@ def _open_all(shards: Mapping[tuple[str, str], list[Shard]], dataset: str) -> No
         except UserError as error:
             unusable.append(str(error))
     if unusable:
-        raise UserError("\n".join(unusable))
+        raise DataFault("\n".join(unusable))
 
 
 def _surplus(folder: Path, shards: Mapping[tuple[str, str], list[Shard]], dataset: str) -> Iterator[Problem]:
@@ -144,8 +145,9 @@ def _go_over(
             file = shard.path.relative_to(folder).as_posix()
             for row in read_rows(shard.path, SCHEMAS[found.dataset]):
                 count += 1
-                whole.add(row)
-                split_hash.add(row)
+                lines = canonical_lines([row])
+                whole.add_lines(lines)
+                split_hash.add_lines(lines)
                 key = str(row[kind.key])
                 if key in seen:
                     found.problems.append(Problem(file, f"stands in {seen[key]} already", key, kind.key))

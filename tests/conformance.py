@@ -14,6 +14,7 @@ import traceback
 import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import signature
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ class Bench:
 def check_declares_what_it_has(bench: Bench) -> None:
     assert bench.kind.name
     assert bench.kind.distribution
-    assert bench.kind.extra
+    packaged = ROOT / "eval" / "forget_eval" / "environments" / f"{bench.kind.distribution}.txt"
+    assert bench.kind.extra or packaged.is_file()  # the pins of some exclude each other, so that no extra can have them
     assert bench.kind.tried
     assert set(bench.kind.operations) == set(bench.kind.choosers)
     for operation in OPERATIONS:
@@ -273,6 +275,33 @@ def check_a_snapshot_can_be_put_back_twice(bench: Bench) -> None:
         memory.restore(state)
         assert memory.recall_texts(JOB, k=1) == [JOB]
         assert "A later fact." not in memory.recall_texts("A later fact.", k=10)
+
+
+def check_a_store_on_the_disk_lies_where_it_says(bench: Bench) -> None:
+    can_be_put_there = "on_disk" in signature(bench.kind).parameters
+    lima = "The user lives in Lima."
+    memory = bench.kind(embed, on_disk=True) if can_be_put_there else bench.memory
+    folder = memory.stored_in()
+    assert (bench.memory.stored_in() is None) or not can_be_put_there
+    if folder is None:
+        return
+    try:
+        memory.reset()
+        for text in FACTS:
+            memory.inscribe(text)
+        assert Path(folder).is_relative_to(temporary())
+        assert any(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        if bench.has("purge"):
+            assert memory.purge("Stripe") == 1
+        if hasattr(memory, "maintain"):
+            assert memory.maintain()
+        assert memory.recall_texts(CAT, k=1) == [CAT]
+        memory.inscribe(lima)
+        assert memory.recall_texts(lima, k=1) == [lima]
+    finally:
+        if can_be_put_there:
+            close(memory)
+    assert not (can_be_put_there and Path(folder).exists())
 
 
 def check_200_resets_hold_on_to_nothing(bench: Bench) -> None:

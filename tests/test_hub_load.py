@@ -184,8 +184,32 @@ def test_a_moved_tag_is_caught_by_the_table_on_main(
     published.tags["v1.0.0"] = published.commit(dict(hub.repos["acme/other"].files))
     published.commit(main)
     code, _, err = forget("verify", "acme/forget@v1.0.0")
-    assert code == 2
+    assert code == 1
     assert "acme/forget@v1.0.0 was moved" in err
+
+
+@pytest.mark.parametrize("row_only", [True, False], ids=["no row", "no table"])
+def test_a_moved_tag_is_caught_where_main_no_longer_lists_it(forget: Command, published: Repo, row_only: bool) -> None:
+    files = dict(published.files)
+    table = files.pop("RELEASES.md")
+    published.commit({**files, "RELEASES.md": without_rows(table)} if row_only else files)
+    code, _, err = forget("verify", "acme/forget@v1.0.0")
+    assert code == 1
+    assert "on main 1.0.0 is not listed" in err
+
+
+def test_that_main_cannot_be_looked_at_is_said(
+    forget: Command, published: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert forget("verify", "acme/forget@v1.0.0")[0] == 0
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    code, _, err = forget("verify", "acme/forget@v1.0.0")
+    assert code == 0
+    assert "forget-datasets: warning: the list of releases on main was not looked at" in err
+
+
+def without_rows(table: bytes) -> bytes:
+    return b"\n".join(line for line in table.split(b"\n") if b"1.0.0" not in line)
 
 
 def test_references_are_read() -> None:

@@ -13,6 +13,7 @@ import pytest
 from forget_datasets import card
 from forget_datasets.build import build_forgeteval
 from forget_datasets.hub import plan
+from forget_datasets.hub.remote import State
 from forget_datasets.rows import content_hash
 from forget_datasets.schema import FORGETEVAL
 from forget_datasets.shards import read_rows
@@ -218,7 +219,7 @@ def test_rows_that_come_back_as_others_are_not_tagged(
 
     hub.faults.append(Fault(f"HEAD .*/resolve/.*{SHARD}", before=lose_a_row))
     code, _, err = publish(handmade_folder)
-    assert code == 2
+    assert code == 1
     assert "the rows of handmade/test are not those that were built" in err
     assert "v1.0.0 is not tagged" in err
     assert there.tags == {}
@@ -415,12 +416,12 @@ def test_another_dataset_is_not_overwritten(
 def test_an_invalid_dataset_is_not_published(hub: Hub, publish: Command, handmade_folder: Path) -> None:
     (handmade_folder / "README.md").unlink()
     code, _, err = publish(handmade_folder)
-    assert (code, hub.repos) == (2, {})
+    assert (code, hub.repos) == (1, {})
     assert "README.md: is missing" in err
 
 
 def test_a_plan_says_which_files_are_the_same(hub: Hub, publish: Command, handmade_folder: Path) -> None:
     publish(handmade_folder)
     planned = plan.make(handmade_folder, "acme/forget", "1.0.0")
-    assert {upload.state for upload in planned.uploads} == {plan.State.SAME}
+    assert {upload.state for upload in planned.uploads} == {State.SAME}
     assert (planned.diff, planned.deletions) == ("", [])

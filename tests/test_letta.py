@@ -16,11 +16,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval.adapters import sealed
 from forget_eval.adapters.letta import LettaMemory, in_order
 from forget_eval.adapters.letta_server import LettaServer
+from forget_eval.cli import main
 from forget_eval.isolation import environments, requirements, sources
 
 HERE = Path(__file__).parent
@@ -125,6 +127,24 @@ def test_an_archive_that_is_none_is_a_fault(tmp_path: Path) -> None:
         sources.fetch(f"# source: thing==1.0 --hash=sha256:{'0' * 64}\n", tmp_path, ["pip"], download)
 
 
+def test_a_python_that_does_not_fit_is_refused_with_the_line_that_gets_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, uv = tmp_path / "python", tmp_path / "uv"
+    other.write_text(f'#!/bin/sh\necho \'["{other}", "3.12.9", true]\'\n')
+    uv.write_text("#!/bin/sh\n")
+    for program in (other, uv):
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError) as raised:
+        CliRunner().invoke(
+            main, ["env", "create", "letta", "--python", str(other)], standalone_mode=False, catch_exceptions=False
+        )
+    said = str(raised.value)
+    assert said.startswith("the environment of 'letta' needs Python ")
+    assert said.endswith(f"; {other} is 3.12.9. uv python install 3.11")
+
+
 @pytest.mark.servers
 def test_deleting_an_agent_leaves_its_passages_and_deleting_the_archive_does_not() -> None:
     assert life()["deleted agent"] == {"agent deleted": [SECRET], "archive deleted": []}
@@ -146,9 +166,65 @@ def test_none_of_its_processes_is_connected_to_another_machine() -> None:
 
 
 @pytest.mark.servers
-def test_a_killed_server_fails_the_call_and_the_next_reset_starts_another() -> None:
-    assert life()["error of a killed server"] == "APIConnectionError"
+def test_a_server_that_is_killed_in_a_run_costs_the_case_that_it_was_in() -> None:
+    played = life()["run"]
+    assert played[0]["status"] == played[2]["status"] != "error"
+    assert played[1]["error"]["kind"] == "APIConnectionError"
     assert life()["after the restart"] == [JOB]
+
+
+@pytest.mark.servers
+def test_ports_that_others_have_do_not_matter() -> None:
+    """`letta_life.py` starts it while somebody has the usual ports of PostgreSQL and of Letta."""
+    assert life()["rows"] == [JOB]
+    assert life()["strangers"] == []
+
+
+@pytest.mark.servers
+def test_a_disk_without_room_is_a_fault_that_says_so() -> None:
+    code = (
+        "import sys; from pathlib import Path; from forget_eval.adapters.letta_server import LettaServer\n"
+        "try: LettaServer(Path(sys.argv[1]), 'http://127.0.0.1:9/v1')\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    with TemporaryDirectory() as folder:
+        done = run(["-c", code, folder], Path(folder), megabytes=8)
+    assert done.stdout.startswith("EnvironmentFault Letta does not start: initdb failed. It said last:\n"), done.stderr
+    assert "No space left on device" in done.stdout
+
+
+@pytest.mark.servers
+def test_a_disk_that_fills_up_fails_the_calls_until_there_is_room_again() -> None:
+    code = """
+import json, os
+from pathlib import Path
+from conformance import CAT, JOB, embed
+from forget_eval.adapters.letta import LettaMemory
+memory = LettaMemory(embed)
+fill = Path(os.environ["TMPDIR"], "fill")
+failed = []
+with open(fill, "wb", buffering=0) as file:
+    try:
+        while file.write(bytes(4096)): pass
+    except OSError as error:
+        failed.append(error.strerror)
+try:
+    for n in range(200): memory.inscribe_many([f"{JOB} {n} {i}" for i in range(100)])
+except Exception as error:
+    failed.append(type(error).__name__)
+fill.unlink()
+memory.reset()
+memory.inscribe(CAT)
+print(json.dumps([failed, memory.recall_texts("cat")]))
+memory.close()
+"""
+    with TemporaryDirectory() as folder:
+        done = run(["-c", code], Path(folder), megabytes=400)
+    assert done.returncode == 0, done.stderr[-4000:]
+    (full, fault), found = json.loads(done.stdout)
+    assert full == "No space left on device"
+    assert fault in ("InternalServerError", "APIConnectionError", "APIStatusError")
+    assert found == ["Miso is a grey cat."]
 
 
 @pytest.mark.servers
@@ -184,6 +260,15 @@ def life() -> dict[str, Any]:
     return found
 
 
+def on_a_small_disk(folder: Path, megabytes: int) -> list[str]:
+    """The command that runs another where `folder` is a file system of that size."""
+    mount = f'mount -t tmpfs -o size={megabytes}M small {folder} && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]
+    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here, even in a namespace")
+    return command
+
+
 def outlives(pid: int) -> bool:
     """Whether a process is there for ten seconds more."""
     try:
@@ -196,12 +281,15 @@ def outlives(pid: int) -> bool:
         os.close(end)
 
 
-def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the Python of Letta's environment, with `folder` as home and for temporary files."""
+def run(arguments: list[str], folder: Path, megabytes: int = 0) -> subprocess.CompletedProcess[str]:
+    """Runs the Python of Letta's environment, with `folder` as home and for temporary files.
+
+    With `megabytes`, the folder is a file system of its own, which has no more.
+    """
     environment = environments.find("letta")
     if environment is None or environment.state is not environments.State.COMPLETE:
         pytest.fail("letta is not installed: forget-eval env create letta")
-    ours = os.pathsep.join([str(HERE.parent), str(HERE.parent / "eval")])
+    ours = os.pathsep.join(map(str, (HERE, HERE.parent, HERE.parent / "eval")))
     variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "PYTHONPATH": ours}
-    command = [str(environment.interpreter), *arguments]
+    command = [*(on_a_small_disk(folder, megabytes) if megabytes else []), str(environment.interpreter), *arguments]
     return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LONGEST, check=False)

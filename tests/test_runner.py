@@ -72,7 +72,7 @@ def without_times(transcript: Transcript) -> Transcript:
 
 def run(path: Path, cases: Sequence[GeneratedCase], memory: Any, **options: Any) -> list[Transcript]:
     with Writer(path) as writer:
-        runner.run(cases, partial(replay, memory=memory), writer, **options)
+        runner.run(cases, partial(replay, memory=memory), writer, runner.Options(**options))
     return [without_times(t) for t in transcripts.read(path)]
 
 
@@ -360,6 +360,6 @@ def test_rows_are_read_a_chunk_at_a_time(tmp_path: Path) -> None:
 
     path = tmp_path / "t.jsonl"
     with Writer(path) as writer, pytest.raises(KeyboardInterrupt):
-        runner.run(endless(), partial(replay, memory=Stopping()), writer, chunk=2)
+        runner.run(endless(), partial(replay, memory=Stopping()), writer, runner.Options(chunk=2))
     assert len(list(transcripts.read(path))) == 2
     assert read == 4

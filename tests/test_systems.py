@@ -9,12 +9,15 @@ import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
+from forget_eval import residue
 from forget_eval.adapters.lookup import BUILT_IN, find
 from forget_eval.isolation import environments
 from forget_eval.packages import version
@@ -23,10 +26,11 @@ pytestmark = pytest.mark.systems
 
 CONFORMANCE = Path(__file__).parent / "conformance.py"
 SYSTEMS = ("lethe", "mem0", "mempalace", "langgraph", "llama-index", "qdrant", "chroma", "lancedb")
-SERVERS = ("graphiti",)
+SERVERS = ("graphiti", "letta", "hipporag")
 TARGETS = {name: BUILT_IN[name] for name in (*SYSTEMS, *SERVERS)}
 NAMES = [*SYSTEMS, *(pytest.param(name, marks=pytest.mark.servers) for name in SERVERS)]
-CHECKS = runpy.run_path(str(CONFORMANCE))["CHECKS"]
+CONFORMANCE_SUITE = runpy.run_path(str(CONFORMANCE))
+CHECKS = CONFORMANCE_SUITE["CHECKS"]
 KINDS = {
     "lethe": {"supersede": "native", "release": "native", "purge": "native"},
     "mem0": {"supersede": "native", "release": "native", "purge": "native"},
@@ -37,8 +41,20 @@ KINDS = {
     "chroma": {"supersede": "native", "release": "emulated", "purge": "native"},
     "lancedb": {"supersede": "native", "release": "emulated", "purge": "native"},
     "graphiti": {"supersede": "native", "release": "native", "purge": "native"},
+    "hipporag": {"supersede": "emulated", "purge": "native"},
+    "letta": {"supersede": "emulated", "purge": "native"},
 }
-LONGEST = 600  # seconds: the slowest writes each fact to the disk
+LONGEST = 5400  # seconds: the slowest asks a server, which asks a database, 2,000 times and starts both four times
+
+RESIDUE = {  # after a purge, after maintenance, and the file; Qdrant's answer is that of the SQLite below it
+    "lethe": ("yes", None, "1.db"),
+    "mem0": ("yes", None, "history.db"),  # the history of every memory, by design
+    "mempalace": ("yes", "yes", "palace/chroma.sqlite3"),  # its repair keeps a copy of what it repaired
+    "chroma": ("yes", "yes", "chroma.sqlite3"),  # its queue of writes
+    "lancedb": ("yes", "no", "1/facts.lance/"),
+    "graphiti": ("yes", "yes", "appendonlydir/appendonly.aof.1.incr.aof"),  # FalkorDB's stream of recent queries
+    "letta": ("yes", "yes", "0/data/pg_wal/"),  # PostgreSQL uses the segments of its log again as they are
+}
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -58,6 +74,18 @@ def test_was_tried_with_the_version_that_is_pinned(name: str, root: Path) -> Non
     adapter = find(TARGETS[name])
     pins = (root / "eval" / "forget_eval" / "environments" / f"{name}.txt").read_text().splitlines()
     assert f"{adapter.distribution}=={adapter.tried}" in pins
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.servers] if name in SERVERS else []) for name in RESIDUE]
+)
+def test_what_a_purge_leaves_in_the_files(name: str) -> None:
+    interpreter(name)
+    before, after, file = RESIDUE[name]
+    found = residue.measure(name, HashedTrigrams())
+    assert (str(found.before.answer), found.after and str(found.after.answer)) == (before, after)
+    assert found.before.found == found.purged == 3
+    assert found.before.files[0].startswith(file)
 
 
 def test_mempalace_says_what_it_refuses() -> None:
@@ -84,6 +112,15 @@ def test_mem0_says_what_it_refuses() -> None:
     with TemporaryDirectory() as folder:
         done = run("mem0", ["-c", code], Path(folder))
     assert done.stdout.strip() == "Invalid query: cannot be empty or whitespace-only.", done.stderr
+
+
+class HashedTrigrams:
+    """The embedder of the conformance suite, with a name and a width."""
+
+    name, dim = "trigrams", CONFORMANCE_SUITE["WIDTH"]
+
+    def __call__(self, texts: Sequence[str]) -> Any:
+        return CONFORMANCE_SUITE["embed"](texts)
 
 
 @cache

@@ -5,18 +5,20 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forget_datasets.errors import UserError, unknown
 from forget_datasets.forgeteval import TOP_K
 from forget_datasets.rows import GeneratedCase
-from forget_eval import embedding, forgeteval, guest, runner, runs
+from forget_eval import embedding, forgeteval, guest, runs
 from forget_eval.data import Dataset
 from forget_eval.isolation import selection
 from forget_eval.isolation.selection import Isolation
+from forget_eval.parallel.seats import CaseSeat
+from forget_eval.parallel.stage import Stages, stage
 from forget_eval.progress import progress
+from forget_eval.runner import Options
 
 TASKS = ("forgeteval", "membehave")
 
@@ -164,6 +166,8 @@ def run_adapter(
     k: int = TOP_K,
     force: bool = False,
     isolation: Isolation | None = None,
+    workers: int = 1,
+    staged: Stages = stage,
 ) -> int:
     """Runs an adapter on a ForgetEval config, or goes on with a run that was cut off; returns how many cases it played.
 
@@ -175,31 +179,23 @@ def run_adapter(
         k: how many texts a query may recall.
         force: whether a run that is there is started over.
         isolation: whether the adapter gets a process of its own, and its limits.
+        workers: processes that play side by side, if the adapter may run in several. The transcripts are the same.
+        staged: where they play, if not on this machine.
 
     Raises:
         UserError: an unknown adapter, or the folder holds a run with other parameters.
         EnvironmentFault: the disk refuses; what was written is whole, and the same call goes on from there.
     """
-    with guest.apart():
-        memory = selection.select(name, embed, isolation)
-        try:
-            shared = embed if selection.wants_embedder(name, isolation) else None
-            return _played(dataset, folder, memory, shared, k, force)
-        finally:
-            guest.close(memory, f"adapter '{name}'")
-
-
-def _played(
-    dataset: Dataset, folder: Path, memory: Any, embed: "embedding.Embedder | None", k: int, force: bool
-) -> int:
-    manifest = runs.describe(folder, dataset, memory, embed, k)
-    adapter = manifest["adapter"]
-    with (
-        runs.opened(folder, manifest, force) as writer,
-        progress(adapter["name"], dataset.n, len(writer.done)) as watch,
-    ):
-        replay = partial(forgeteval.replay, memory=memory, k=k, told=adapter["told_the_case"])
-        return runner.run(dataset.cases(), replay, writer, texts=forgeteval.texts, embed=embed, watch=watch)
+    shared = embed if selection.wants_embedder(name, isolation) else None
+    count = min(dataset.n, workers if workers == 1 or selection.may_be_several(name, isolation) else 1)
+    with staged(CaseSeat(name, k, isolation), shared, count) as players:
+        manifest = runs.describe(folder, dataset, players.adapter, shared, k)
+        with (
+            runs.opened(folder, manifest, force) as writer,
+            progress(manifest["adapter"]["name"], dataset.n, len(writer.done)) as watch,
+        ):
+            how = Options(forgeteval.texts, shared, watch)
+            return players.run(dataset.cases(), writer, how)
 
 
 def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forget_datasets.errors import UserError
 from forget_datasets.membehave.screening import check_item
 from forget_datasets.rows import FAMILIES, OPERATIONS, Item
-from forget_datasets.schema import NULLABLE, mismatches, nulls
+from forget_datasets.schema import NULLABLE, has_nulls, mismatches, nulls
 from forget_datasets.shards import open_shard
 
 _PROBES = ("leak", "survivor")
@@ -46,6 +47,20 @@ def require_row(path: Path, row: Mapping[str, Any], task: str) -> None:
         _require_case(path, where, row)
     else:
         _require_item(path, row)
+
+
+def are_cases(batch: pa.RecordBatch, task: str) -> bool:
+    """Whether `require_row` has nothing against any row of a batch: told by its columns, of ForgetEval alone."""
+    if task != "forgeteval" or has_nulls(batch, NULLABLE[task]) or "" in batch.column("id").unique().to_pylist():
+        return False
+    mutations = batch.column("mutations").flatten()
+    ops, texts = (mutations.flatten()[mutations.type.get_field_index(name)] for name in ("op", "new_text"))
+    kinds = batch.column("probes").flatten()
+    kinds = kinds.flatten()[kinds.type.get_field_index("kind")]
+    known = ((batch.column("family"), FAMILIES), (ops, OPERATIONS), (kinds, _PROBES))
+    return all(set(column.unique().to_pylist()) <= {*names} for column, names in known) and pc.equal(
+        ops, "supersede"
+    ).equals(texts.is_valid())
 
 
 def _require_case(path: Path, where: str, row: Mapping[str, Any]) -> None:

@@ -4,7 +4,6 @@ Imports nothing heavy; each command fetches what it needs.
 """
 
 import re
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forget_datasets import console
-from forget_datasets.errors import EnvironmentFault, UserError, unknown
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError, unknown
 from forget_eval import __version__
 from forget_eval.compare_commands import compare, verify
 from forget_eval.env_commands import env, isolation_of, isolation_options
 from forget_eval.mcp_commands import mcp
 from forget_eval.membehave import commands as membehave
+from forget_eval.on_ray.options import engine_options
+from forget_eval.residue_commands import residue
+from forget_eval.results_commands import leaderboard, publish_results
 from forget_eval.shown import name_files, print_json, runs_in, show, show_played
 
 if TYPE_CHECKING:
     from forget_eval.bench import Shape
     from forget_eval.data import Dataset
     from forget_eval.isolation.selection import Isolation
+    from forget_eval.parallel.stage import Stages
 
 PROGRAM = "forget-eval"
 _FOLDER = click.Path(path_type=Path)
@@ -36,6 +39,15 @@ _REPEATS = click.option(
     default=1,
     metavar="N",
     help="Runs of each system, in DIR/repeat-1 and so on: for systems that do not answer alike every time.",
+)
+
+
+_WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Processes that run a system side by side, if it may run in several. The answers are the same.",
 )
 
 
@@ -53,21 +65,18 @@ class Program(click.Group):
     def main(self, args: Any = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Runs a command to its end; see `console.run`. Without `standalone_mode` it raises what the command raises."""
         if standalone_mode:
-            console.run(self, PROGRAM, args, "interrupted. The same command goes on from there.")
-        warnings.showwarning = _show_warning
+            console.run(self, PROGRAM, args, "interrupted. The same command goes on from there.", _hide)
         try:
             return super().main(args, standalone_mode=False, **extra)
         except UserError as error:
-            from forget_eval.redaction import redact
-
-            kind = EnvironmentFault if isinstance(error, EnvironmentFault) else UserError
-            raise kind(redact(str(error))) from error
+            kind = next(kind for kind in (EnvironmentFault, DataFault, UserError) if isinstance(error, kind))
+            raise kind(_hide(str(error))) from error
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _hide(text: str) -> str:
     from forget_eval.redaction import redact
 
-    click.echo(f"{PROGRAM}: warning: {redact(str(message))}", err=True)
+    return str(redact(text))
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -117,6 +126,8 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of the table.")
 @click.option("--force", is_flag=True, help="Start runs over that are there already.")
 @_REPEATS
+@_WORKERS
+@engine_options
 @isolation_options
 @membehave.bench_options
 def bench(
@@ -132,6 +143,8 @@ def bench(
     as_json: bool,
     force: bool,
     repeats: int,
+    workers: int,
+    staged: "Stages | None",
     isolate: bool,
     timeout: int,
     memory_limit: int | None,
@@ -142,6 +155,7 @@ def bench(
     TASK is forgeteval, of which without --scale or --profile the 15 hand-made cases are run, or membehave.
     """
     _require_task(task)
+    _prepare(workers if staged is None else 1)
     names = tuple(dict.fromkeys(names))
     isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
@@ -152,7 +166,7 @@ def bench(
             "lang": lang if lang != "en" else None,
         }
         membehave.refuse(refused, task)
-        played = membehave.bench(names, embedder, seed, out, options, force, isolation, repeats)
+        played = membehave.bench(names, embedder, seed, out, options, force, isolation, repeats, workers, staged)
         show_played([one.folder for one in played], as_json, repeats)
         return
     membehave.refuse(options, task)
@@ -160,7 +174,7 @@ def bench(
 
     wanted = shape(lang, scale, profile, distractors, seed)
     root, folders = _places(task, wanted, names, out)
-    _bench(wanted, names, embedder, root / "data", folders, force, isolation, repeats)
+    _bench(wanted, names, embedder, root / "data", folders, force, isolation, repeats, workers, staged)
     show_played(folders, as_json, repeats)
     name_files(root / "data", folders)
 
@@ -179,6 +193,8 @@ def bench(
 @click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
 @click.option("--force", is_flag=True, help="Start the run over if it is there already.")
 @_REPEATS
+@_WORKERS
+@engine_options
 @isolation_options
 @membehave.run_options
 def run(
@@ -191,6 +207,8 @@ def run(
     out: Path,
     force: bool,
     repeats: int,
+    workers: int,
+    staged: "Stages | None",
     isolate: bool,
     timeout: int,
     memory_limit: int | None,
@@ -201,12 +219,13 @@ def run(
     TASK is forgeteval or membehave.
     """
     _require_task(task)
+    _prepare(workers if staged is None else 1)
     from forget_eval.data import open_dataset
 
     isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
-        membehave.run_one(source, name, out, embedder, options, force, isolation, repeats)
+        membehave.run_one(source, name, out, embedder, options, force, isolation, repeats, workers, staged)
         return
     membehave.refuse(options, task)
     from forget_eval import runs
@@ -215,7 +234,7 @@ def run(
     dataset = open_dataset(data, task, config, revision)
     embed = embedder_for([name], embedder, dataset.lang, isolation)
     for folder in runs.repeat_folders(out, repeats):
-        _run(dataset, name, folder, embed, force, isolation)
+        _run(dataset, name, folder, embed, force, isolation, workers, staged)
 
 
 @main.command(short_help="Score runs.")
@@ -301,7 +320,10 @@ def adapters(markdown: bool, as_json: bool) -> None:
 main.add_command(env)
 main.add_command(mcp)
 main.add_command(compare)
+main.add_command(residue)
 main.add_command(verify)
+main.add_command(leaderboard)
+main.add_command(publish_results)
 
 
 def _require_task(task: str) -> None:
@@ -309,6 +331,13 @@ def _require_task(task: str) -> None:
 
     if task not in TASKS:
         raise unknown("task", task, TASKS)
+
+
+def _prepare(workers: int) -> None:
+    if workers > 1:
+        from forget_eval.parallel.crew import prepare
+
+        prepare(workers)
 
 
 def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) -> tuple[Path, list[Path]]:
@@ -328,6 +357,8 @@ def _bench(
     force: bool,
     isolation: "Isolation",
     repeats: int,
+    workers: int,
+    staged: "Stages | None",
 ) -> None:
     from forget_eval import runs
     from forget_eval.bench import build_data, embedder_for, require_all
@@ -340,14 +371,26 @@ def _bench(
     dataset = open_dataset(str(data), "forgeteval", wanted.config)
     for name, place in zip(names, folders, strict=True):
         for folder in runs.repeat_folders(place, repeats):
-            _run(dataset, name, folder, embed, force, isolation)
+            _run(dataset, name, folder, embed, force, isolation, workers, staged)
             score_run(folder)
 
 
-def _run(dataset: "Dataset", name: str, folder: Path, embed: Any, force: bool, isolation: "Isolation") -> None:
+def _run(
+    dataset: "Dataset",
+    name: str,
+    folder: Path,
+    embed: Any,
+    force: bool,
+    isolation: "Isolation",
+    workers: int,
+    staged: "Stages | None",
+) -> None:
     from forget_eval.bench import run_adapter
+    from forget_eval.parallel.stage import stage
 
-    played = run_adapter(dataset, name, folder, embed, force=force, isolation=isolation)
+    played = run_adapter(
+        dataset, name, folder, embed, force=force, isolation=isolation, workers=workers, staged=staged or stage
+    )
     what = f"{played} cases run" if played else "finished before, nothing to do"
     click.echo(f"{name}: {what}, {dataset.n} in {folder}", err=True)
 

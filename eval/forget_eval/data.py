@@ -2,18 +2,24 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from forget_datasets.errors import EnvironmentFault, UserError, unknown
+from forget_datasets.forgeteval.columns import cases_of
 from forget_datasets.hub.pull import pull
 from forget_datasets.hub.reference import is_reference, parse
 from forget_datasets.manifest import MANIFEST
 from forget_datasets.manifest import read as read_manifest
-from forget_datasets.rows import GeneratedCase, RowHash
-from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS
-from forget_datasets.shards import Shard, find, read_rows
+from forget_datasets.remote import is_url, pulled_dataset, spoken_of
+from forget_datasets.rows import GeneratedCase, RowHash, canonical_lines
+from forget_datasets.schema import SCHEMA_VERSION, SCHEMAS, from_batch
+from forget_datasets.shards import Shard, find, read_batches, read_rows
 from forget_eval import checks, transcripts
 
 _BUILD = "Build one with: forget-datasets build forgeteval --out DIR"
@@ -22,7 +28,7 @@ _REBUILD = "Build or download the dataset again."
 
 @dataclass(frozen=True)
 class Dataset:
-    """One config of a dataset, checked. `source` is a folder, or a repository with the commit as its `revision`."""
+    """One config of a dataset, checked. `source` is a folder, a URL, or a repository with its commit as `revision`."""
 
     source: str
     revision: str | None
@@ -37,7 +43,11 @@ class Dataset:
     @property
     def lang(self) -> str:
         """The language of the rows, as the first of them says; English where rows do not say."""
-        return str(next(self.rows(), {}).get("lang", "en"))
+        schema = SCHEMAS[self.task]
+        if "lang" not in schema.names:
+            return "en"
+        first = (row["lang"] for shard in self.shards for row in read_rows(shard.path, schema, ["lang"]))
+        return str(next(first, "en"))
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -50,15 +60,17 @@ class Dataset:
             yield from read_rows(shard.path, SCHEMAS[self.task])
 
     def cases(self) -> Iterator[GeneratedCase]:
-        """The rows of a ForgetEval config as cases."""
-        return map(GeneratedCase.from_row, self.rows())
+        """The rows of a ForgetEval config as cases, a few in memory at a time."""
+        for shard in self.shards:
+            for cases in read_batches(shard.path, SCHEMAS[self.task], cases_of):
+                yield from cases
 
 
 def open_dataset(source: str, task: str, config: str | None = None, revision: str | None = None) -> Dataset:
     """Opens a config and reads it once to check it.
 
     Args:
-        source: a folder, or on the Hub owner/name or owner/name@v1.0.0.
+        source: a folder, its fsspec URL, or on the Hub owner/name or owner/name@v1.0.0.
         task: "forgeteval" or "membehave".
         config: may be left out where there is only one.
         revision: of a repository on the Hub: branch, tag or commit. The commit is pinned.
@@ -69,6 +81,11 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
         EnvironmentFault: the Hub cannot be reached.
     """
     source, folder, commit = _locate(source, config, revision)
+    with spoken_of(folder, source) if is_url(source) else nullcontext():
+        return _opened(source, folder, commit, task, config)
+
+
+def _opened(source: str, folder: Path, commit: str | None, task: str, config: str | None) -> Dataset:
     manifest = _manifest(folder, task)
     by_config: dict[str, list[Shard]] = {}
     for (name, _), shards in find(folder).items():
@@ -81,6 +98,8 @@ def open_dataset(source: str, task: str, config: str | None = None, revision: st
 
 def _locate(source: str, config: str | None, revision: str | None) -> tuple[str, Path, str | None]:
     """The name of a dataset without its revision, the folder of its files, and the commit if it is on the Hub."""
+    if is_url(source):
+        return source, pulled_dataset(source, config), None
     folder = Path(os.path.expanduser(source))
     if os.path.isdir(folder):
         return source, folder, None
@@ -139,14 +158,22 @@ def _require_hash(folder: Path, manifest: Mapping[str, Any], config: str, conten
 
 def _check(shards: list[Shard], task: str) -> tuple[str, int]:
     """The content hash and the number of rows, all of which are well formed and have ids of their own."""
-    key = SCHEMAS[task].names[0]
-    digest, first_at = RowHash(), dict[str, Path]()
+    schema, digest, first_at = SCHEMAS[task], RowHash(), dict[str, Path]()
     for shard in shards:
-        checks.require_columns(shard.path, SCHEMAS[task])
-        for row in read_rows(shard.path, SCHEMAS[task]):
-            checks.require_row(shard.path, row, task)
-            if row[key] in first_at:
-                raise checks.bad(shard.path, row[key], key, f"duplicate id, first in {first_at[row[key]].name}")
-            first_at[row[key]] = shard.path
-            digest.add(row)
+        checks.require_columns(shard.path, schema)
+        for ids, lines in read_batches(shard.path, schema, partial(_checked, shard.path, task)):
+            for key in ids:
+                if key in first_at:
+                    raise checks.bad(shard.path, key, schema.names[0], f"duplicate id, first in {first_at[key].name}")
+                first_at[key] = shard.path
+            digest.add_lines(lines)
     return digest.hexdigest(), len(first_at)
+
+
+def _checked(path: Path, task: str, batch: pa.RecordBatch) -> tuple[list[str], bytes]:
+    """The ids of a batch of rows and their canonical lines. Raises UserError for the first row that is no good."""
+    rows = from_batch(batch)
+    if not checks.are_cases(batch, task):
+        for row in rows:
+            checks.require_row(path, row, task)
+    return batch.column(0).to_pylist(), canonical_lines(rows)

@@ -33,7 +33,7 @@ def isolation_options(command: _Command) -> _Command:
             type=click.IntRange(min=1),
             default=600,
             metavar="SECONDS",
-            help="How long one call of an isolated system may last.",
+            help="How long one call of an isolated system, or of a server, may last.",
         ),
         click.option(
             "--isolate", is_flag=True, help="Run systems without an environment in a process of their own too."
@@ -75,6 +75,7 @@ def create(name: str, file: Path | None, python: str | None, force: bool) -> Non
     """Make the environment of a system: a name that `adapters` lists, or module:Class with --requirements."""
     from forget_eval.isolation import environments
 
+    environments.require_name(name)
     wanted = _requirements(name, file)
     there = environments.find(name)
     chosen = _python(name, wanted, python)

@@ -3,7 +3,7 @@
 What comes out is a transcript. Nothing here judges it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -29,22 +29,30 @@ def texts(case: GeneratedCase) -> Iterator[str]:
         yield probe.query
 
 
-def replay(case: GeneratedCase, memory: Memory, k: int = TOP_K, told: bool | None = None) -> Transcript:
+def replay(
+    case: GeneratedCase,
+    memory: Memory,
+    k: int = TOP_K,
+    told: bool | None = None,
+    languages: Sequence[str] | None = None,
+) -> Transcript:
     """Plays a case from reset to the last probe and records what the memory answered.
 
     A control is told the case between reset and the first fact. Whether a memory is one (`told`) follows from its class
     (`adapters.is_told`), and a run decides it before it begins.
 
-    An operation that is missing or raises NotImplementedError ends the case as "n/a"; whatever else is raised, and an
-    answer that is not a list of at most `k` strings, ends it as "error". What was answered before then is kept: a
-    `final` that is there was given by a memory that had not failed yet.
+    A case in none of the `languages` of the system, if it names any, ends as "n/a" before anything is asked. So does
+    one with an operation that is missing or raises NotImplementedError; whatever else is raised, and an answer that is
+    not a list of at most `k` strings, ends it as "error". What was answered before then is kept: a `final` that is
+    there was given by a memory that had not failed yet.
 
     Returns:
         id; status "ok", "n/a" or "error"; `operations`, one {op, status, returned, seconds} a mutation; `final`,
         `probes` and `again`, the recalled texts (`again`: leak probes asked once more after all probes); `store`, the
         number of texts inscribed; `error`, {kind, message, during, traceback} or None; `seconds` of the other steps.
     """
-    return _Replay(case, memory, k, is_told(memory) if told is None else told).play()
+    play = _Replay(case, memory, k, is_told(memory) if told is None else told)
+    return play.play() if languages is None or case.lang in languages else play.passed_over()
 
 
 class _Replay:
@@ -62,6 +70,9 @@ class _Replay:
             "error": None,
             "seconds": self._steps.seconds,
         }
+
+    def passed_over(self) -> Transcript:
+        return {**self._record, "status": "n/a"}
 
     def play(self) -> Transcript:
         try:

@@ -16,7 +16,7 @@ _descriptors: set[int] = set()
 
 
 @contextmanager
-def held(folder: Path, what: str) -> Iterator[None]:
+def held(folder: Path, what: str) -> Iterator[int | None]:
     """Keeps other processes out of a folder while the block runs; however this process dies, the lock dies with it.
 
     The folder itself is locked: no file is made, so that it works on a disk that cannot be written.
@@ -25,12 +25,15 @@ def held(folder: Path, what: str) -> Iterator[None]:
         folder: it must exist.
         what: the folder is used for, as "a run".
 
+    Yields:
+        A descriptor, None if there is none. A child that gets it holds the lock too, until it ends.
+
     Raises:
         UserError: another process holds it.
         EnvironmentFault: the folder cannot be opened.
     """
     if sys.platform == "win32":  # a folder cannot be locked there
-        yield
+        yield None
         return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
@@ -39,7 +42,7 @@ def held(folder: Path, what: str) -> Iterator[None]:
     _descriptors.add(descriptor)
     try:
         _lock(descriptor, folder, what)
-        yield
+        yield descriptor
     finally:
         if descriptor in _descriptors:
             _descriptors.discard(descriptor)

@@ -1,6 +1,5 @@
 """The commands `forget-eval mcp ...`."""
 
-import json
 import os
 import shlex
 import sys
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forget_datasets import console
 from forget_datasets.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,17 +43,18 @@ def inspect(url: str | None, timeout: float, as_json: bool, command: tuple[str, 
     """
     if bool(url) == bool(command):
         raise UserError("give a command or --url: forget-eval mcp inspect python -m my_server")
-    from forget_eval.mcp_servers.connection import ServerFault
-    from forget_eval.mcp_servers.proposal import propose
     from forget_eval.packages import require
 
-    require("mcp", "mcp", "`mcp inspect`")
+    for package in ("mcp", "tomlkit"):
+        require(package, "mcp", "`mcp inspect`")
+    from forget_eval.mcp_servers.connection import ServerFault, described
+    from forget_eval.mcp_servers.proposal import propose
+
     server: dict[str, Any] = {"url": url} if url else {"command": list(command)}
     try:
         connection = _connected(url, command, timeout)
     except ServerFault as error:
-        tail = "".join(f"\n    {line}" for line in str(error.__cause__ or "").strip().splitlines()[-8:])
-        raise UserError(f"{url or shlex.join(command)}: {error}{tail}") from error
+        raise UserError(f"{url or shlex.join(command)}: {described(error)}") from error
     try:
         mapping = propose(connection.tools.values(), server)
         _print_json(connection, mapping) if as_json else _print(connection, mapping)
@@ -75,7 +76,7 @@ def _print_json(connection: "Connection", mapping: str) -> None:
         for tool in connection.tools.values()
     ]
     found = {"server": connection.server, "version": connection.version, "protocol": connection.protocol}
-    click.echo(json.dumps({**found, "tools": tools, "mapping": mapping}, ensure_ascii=False, indent=2))
+    console.print_json({**found, "tools": tools, "mapping": mapping})
 
 
 def _print(connection: "Connection", mapping: str) -> None:
@@ -84,27 +85,24 @@ def _print(connection: "Connection", mapping: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from forget_eval.report.results import printable
+
     called = f"{connection.server} {connection.version}".strip() or "A server without a name"
-    table = Table(box=box.SIMPLE_HEAD, title=escape(f"{called}, MCP {connection.protocol}"), title_justify="left")
+    title = escape(printable(f"{called}, MCP {connection.protocol}"))
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     for column in ("tool", "arguments (* required)", "what it says of itself"):
         table.add_column(column, overflow="fold")
     for tool in connection.tools.values():
-        first = (tool.description or "").strip().partition("\n")[0]
-        table.add_row(escape(tool.name), escape(_signature(tool.input_schema or {})), escape(first))
+        cells = (tool.name, _signature(tool), (tool.description or "").strip().partition("\n")[0])
+        table.add_row(*(escape(printable(cell)) for cell in cells))
     Console(stderr=True).print(table)
     sys.stderr.flush()
     click.echo(mapping, nl=False)
 
 
-def _signature(schema: dict[str, Any]) -> str:
-    required = schema.get("required") or ()
-    named = (schema.get("properties") or {}).items()
-    return ", ".join(f"{name}{'*' * (name in required)}: {_type(inner)}" for name, inner in named)
+def _signature(tool: Any) -> str:
+    from forget_eval.mcp_servers import schemas
 
-
-def _type(schema: dict[str, Any]) -> str:
-    """As its schema says; of several alternatives all."""
-    if "type" in schema:
-        kind = schema["type"]
-        return "|".join(kind) if isinstance(kind, list) else str(kind)
-    return "|".join(_type(inner) for inner in schema.get("anyOf", ())) or "any"
+    required = schemas.required(tool)
+    named = schemas.arguments(tool).items()
+    return ", ".join(f"{name}{'*' * (name in required)}: {'|'.join(schemas.types(inner))}" for name, inner in named)

@@ -74,19 +74,19 @@ _ROW = 0.3
 _LEAST = 1e-3  # milliseconds; below it a logarithmic axis would tell of nothing but the clock
 
 
-def _styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
+def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
     """Draws in our style, whatever the notebook's is, and without touching it."""
 
     @wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> "Figure":
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> "Figure":
         matplotlib = require("matplotlib", "report", "a plot")
         with matplotlib.rc_context(STYLE):
             return draw(*args, **kwargs)
 
-    return styled
+    return drawn
 
 
-@_styled
+@styled
 def rates(frame: "DataFrame") -> "Figure":
     """Both rates of each system with their 95% intervals, overall and by family.
 
@@ -94,7 +94,7 @@ def rates(frame: "DataFrame") -> "Figure":
         frame: as `frames.rates` of ForgetEval: system, control, metric, place, value, low, high.
     """
     places, systems = ("overall", *FAMILIES), _systems(frame)
-    figure, axes = _panels(len(places), (_WIDE + 2, 1.15 + 1.3 * _ROW * len(systems)), sharex=True, sharey=True)
+    figure, axes = panels(len(places), (_WIDE + 2, 1.15 + 1.3 * _ROW * len(systems)), sharex=True, sharey=True)
     for axis, place in zip(axes, places, strict=True):
         for metric, shift, filled in (("strict", -0.16, True), ("spec", 0.16, False)):
             found = _by(_only(frame, place=place, metric=metric), "system")
@@ -108,7 +108,28 @@ def rates(frame: "DataFrame") -> "Figure":
     return figure
 
 
-@_styled
+@styled
+def leaderboard(frame: "DataFrame", name: str) -> "Figure":
+    """Ranked runs with the 95% interval of what they are ranked by; after each name its rank or range of ranks.
+
+    Args:
+        frame: as `leaderboard.shown.frame` of one board: system, control, best, worst, value, low, high.
+        name: what they are ranked by.
+    """
+    rows: list[dict[Any, Any]] = frame.to_dict("records")
+    figure, (axis,) = panels(1, (_WIDE, 0.95 + _ROW * len(rows)))
+    for y, row in enumerate(rows):
+        _spread(axis, row, y, filled=not row["control"])
+    axis.set_yticks(range(len(rows)), [_ranked(row) for row in rows])
+    axis.set(xlim=(-4, 104), ylim=(len(rows) - 0.5, -0.5), xlabel=f"{name}, % (line: 95% interval)")
+    if first := next((y for y, row in enumerate(rows) if row["control"]), 0):
+        axis.axhline(first - 0.5, color=MUTED, linewidth=0.6, alpha=0.5)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", color=MUTED, alpha=0.25, linewidth=0.6)
+    return figure
+
+
+@styled
 def heatmap(frame: "DataFrame", metric: str = "strict") -> "Figure":
     """The rate of each system on each template, in percent.
 
@@ -121,7 +142,7 @@ def heatmap(frame: "DataFrame", metric: str = "strict") -> "Figure":
     table = frame[frame["metric"] == metric].pivot(index="place", columns="system", values="value")
     rows, systems = places(frame), _systems(frame)
     table = 100 * table.reindex(index=rows, columns=systems)
-    figure, (axis,) = _panels(1, (2.6 + 0.62 * len(systems), 0.9 + 0.235 * len(rows)))
+    figure, (axis,) = panels(1, (2.6 + 0.62 * len(systems), 0.9 + 0.235 * len(rows)))
     axis.pcolormesh(table.to_numpy(), cmap="cividis", vmin=0, vmax=100, edgecolors=PAPER, linewidth=1)
     axis.set_ylim(len(rows), 0)
     for (y, x), value in _cells(table):
@@ -136,7 +157,7 @@ def heatmap(frame: "DataFrame", metric: str = "strict") -> "Figure":
     return figure
 
 
-@_styled
+@styled
 def reasons(frame: "DataFrame") -> "Figure":
     """Why cases failed, stacked: a case with two reasons counts for both.
 
@@ -144,7 +165,7 @@ def reasons(frame: "DataFrame") -> "Figure":
         frame: as `frames.reasons`: system, reason, n, cases.
     """
     systems = _systems(frame)
-    figure, (axis,) = _panels(1, (_WIDE, 1.35 + _ROW * len(systems)))
+    figure, (axis,) = panels(1, (_WIDE, 1.35 + _ROW * len(systems)))
     left = dict.fromkeys(systems, 0)
     for reason, (colour, hatch) in REASONS.items():
         found = {s: int(row["n"]) for s, row in _by(_only(frame, reason=reason), "system").items()}
@@ -163,7 +184,7 @@ def reasons(frame: "DataFrame") -> "Figure":
     return figure
 
 
-@_styled
+@styled
 def latency(frame: "DataFrame") -> "Figure":
     """How long each operation takes: the median, and from the 5th to the 95th percentile, in milliseconds.
 
@@ -173,7 +194,7 @@ def latency(frame: "DataFrame") -> "Figure":
     """
     frame = _tested(frame)
     systems, operations = _systems(frame), list(dict.fromkeys(frame["operation"]))
-    figure, axes = _panels(len(operations), (_WIDE + 1, 1.15 + _ROW * len(systems)), sharex=True, sharey=True)
+    figure, axes = panels(len(operations), (_WIDE + 1, 1.15 + _ROW * len(systems)), sharex=True, sharey=True)
     for axis, operation in zip(axes, operations, strict=True):
         for y, system in enumerate(systems):
             spent = 1000 * _only(frame, operation=operation, system=system)["seconds"]
@@ -192,7 +213,7 @@ def latency(frame: "DataFrame") -> "Figure":
     return figure
 
 
-@_styled
+@styled
 def tradeoff(frame: "DataFrame") -> "Figure":
     """Forgetting (1 - attributed coverage) against ripple survival, with 95% intervals: the upper right is the goal.
 
@@ -203,7 +224,7 @@ def tradeoff(frame: "DataFrame") -> "Figure":
         _by(_only(frame, metric=metric, place="all"), "system") for metric in ("attributed_coverage", "ripple_survival")
     )
     systems = [s for s in _systems(frame) if not _unknown(gone[s]) and not _unknown(kept[s])]
-    figure, (axis,) = _panels(1, (4.6, 4.6))
+    figure, (axis,) = panels(1, (4.6, 4.6))
     axis.set(xlim=(-9, 109), ylim=(-9, 109), xlabel="forgotten, %", ylabel="survived of the rest, %")
     axis.set(xticks=range(0, 101, 25), yticks=range(0, 101, 25), aspect="equal")
     axis.grid(color=MUTED, alpha=0.2, linewidth=0.6)
@@ -219,7 +240,7 @@ def tradeoff(frame: "DataFrame") -> "Figure":
     return figure
 
 
-@_styled
+@styled
 def levels(frame: "DataFrame", means: "DataFrame") -> "Figure":
     """The three levels of entanglement: a thin line for each triplet, and the means with 95% intervals.
 
@@ -229,7 +250,7 @@ def levels(frame: "DataFrame", means: "DataFrame") -> "Figure":
     """
     shown = {"attributed_coverage": "still attributed", "ripple_survival": "survived"}
     frame, systems = _tested(frame), _systems(_tested(frame))
-    figure, axes = _panels(len(systems), (max(1.3 + 1.5 * len(systems), 3.4), 4.0), sharey=True, rows=len(shown))
+    figure, axes = panels(len(systems), (max(1.3 + 1.5 * len(systems), 3.4), 4.0), sharey=True, rows=len(shown))
     for i, (metric, name) in enumerate(shown.items()):
         for j, system in enumerate(systems):
             axis = axes[i * len(systems) + j]
@@ -240,7 +261,20 @@ def levels(frame: "DataFrame", means: "DataFrame") -> "Figure":
     return figure
 
 
-def _panels(columns: int, size: tuple[float, float], rows: int = 1, **shared: Any) -> "tuple[Figure, list[Axes]]":
+def png(figure: "Figure", dpi: int = 150) -> bytes:
+    """A figure as a PNG, which on one machine is the same bytes every time."""
+    import io
+
+    import matplotlib
+
+    sink = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(sink, format="png", dpi=dpi, metadata={"Software": None})
+    return sink.getvalue()
+
+
+def panels(columns: int, size: tuple[float, float], rows: int = 1, **shared: Any) -> "tuple[Figure, list[Axes]]":
+    """A figure of a size in inches and its axes, row by row; further arguments are those of `Figure.subplots`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -310,6 +344,14 @@ def _spread(axis: "Axes", found: Mapping[str, Any], y: float, filled: bool) -> N
     colour = MUTED if found["control"] else ACCENT
     axis.plot([low, high], [y, y], color=colour, linewidth=1.4, alpha=0.8, solid_capstyle="butt")
     axis.plot(value, y, "o", color=colour, markersize=4.5, markerfacecolor=colour if filled else PAPER)
+
+
+def _ranked(row: Mapping[Any, Any]) -> str:
+    """The label of a run on a board, with its rank in front."""
+    if row["control"] or row["best"] != row["best"] or row["best"] is None:
+        return str(row["system"])
+    best, worst = int(row["best"]), int(row["worst"])
+    return f"{row['system']}   {best if best == worst else f'{best}–{worst}'}"
 
 
 def _legend_of_rates(figure: "Figure") -> None:

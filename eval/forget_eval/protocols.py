@@ -64,10 +64,17 @@ class Declared(Protocol):
 
     An operation without an entry in `operations` is printed as undeclared. `distribution` is the package on the index,
     `version` that of one without a package, `extra` the extra of this project that installs it, `needs` what no install
-    line can bring. `configuration` is what else decides an answer, as plain data that JSON can hold.
+    line can bring. `configuration` is what else decides an answer, as plain data that JSON can hold. `parallel` says
+    whether several processes may each make one and run cases side by side: True where every object has a store of its
+    own, and no port, server or file that all would share. A class that does not say so runs in one process. `languages`
+    are the tags of those that the system is made for: a case in another ends as n/a. Without them it is all.
 
     Besides the six methods an adapter may have `inscribe_many(texts) -> ids`, with the same effect as one by one;
     `snapshot() -> state` and `restore(state)`; `close()`. A constructor parameter called `embed` is given the embedder.
+
+    For a residue report: `stored_in() -> str | None`, the folder with the store's files and all else that the system
+    writes, None if it is in memory; `maintain() -> str`, which tidies the store up as the package does, and says how; a
+    constructor parameter `on_disk`, for an adapter that is else in memory.
     """
 
     operations: Mapping[str, Kind]
@@ -78,6 +85,8 @@ class Declared(Protocol):
     version: str
     extra: str
     needs: str
+    parallel: bool
+    languages: Sequence[str]
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forget_datasets.errors import EnvironmentFault, UserError
+from forget_datasets.remote import is_url
 from forget_datasets.shapes import misfit, read_json
 from forget_eval import __version__, adapters, locks, transcripts
 from forget_eval.data import Dataset
@@ -66,7 +67,7 @@ _SHAPE = {
     "schema_version": int,
     "run": str,
     "task": tuple(transcripts.SHAPES),
-    "dataset": ({"path": str, **_CONFIG}, {"repo": str, "revision": str, **_CONFIG}),
+    "dataset": ({"path": str, **_CONFIG}, {"url": str, **_CONFIG}, {"repo": str, "revision": str, **_CONFIG}),
     "adapter": {
         "name": str,
         "class": str,
@@ -208,14 +209,14 @@ def repeats_in(folder: Path) -> list[Path]:
 
 
 def dataset_of(folder: Path, manifest: Manifest) -> tuple[str, str | None]:
-    """Where the dataset of a run is: a folder or a repository, and the revision.
+    """Where the dataset of a run is: a folder, a URL or a repository, and the revision.
 
     A path leads from the run's folder to the dataset's, both without symbolic links; `describe` writes it so.
     """
     dataset = manifest["dataset"]
     if "path" in dataset:
         return os.path.normpath(folder.resolve() / dataset["path"]), None
-    return dataset["repo"], dataset["revision"]
+    return (dataset["url"], None) if "url" in dataset else (dataset["repo"], dataset["revision"])
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -295,7 +296,8 @@ def _start_over(folder: Path) -> None:
     try:
         for name in (TRANSCRIPTS, "scores.parquet", "summary.json", "SHA256SUMS", MANIFEST):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "scores", ignore_errors=True)
+        for name in ("scores", "shards"):
+            shutil.rmtree(folder / name, ignore_errors=True)
     except OSError as error:
         raise EnvironmentFault(f"cannot empty {folder}: {error.strerror or error}") from error
 
@@ -319,7 +321,9 @@ def _differing(old: Any, new: Any) -> tuple[Any, Any]:
 def _dataset(folder: Path, dataset: Dataset) -> dict[str, Any]:
     """A folder is named relative to the run, so that both can move together; `dataset_of` finds it again."""
     place: dict[str, Any] = {"repo": dataset.source, "revision": dataset.revision}
-    if dataset.revision is None:
+    if is_url(dataset.source):
+        place = {"url": redact(dataset.source)}
+    elif dataset.revision is None:
         place = {"path": os.path.relpath(dataset.folder.resolve(), folder.resolve())}
     return {
         **place,

@@ -115,16 +115,25 @@ class Writer:
             if error.errno not in _UNWRITABLE or not path.exists():
                 raise _fault(path, error) from error
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._path.parent
+
     def append(self, transcript: Mapping[str, Any]) -> None:
         """Writes one whole line, or nothing."""
+        self.append_encoded(transcript["id"], encode(transcript))
+
+    def append_encoded(self, id: str, line: bytes | memoryview) -> None:
+        """Writes the line of a transcript that is encoded already."""
         if not self._is_open:
             raise ValueError(f"{self._path} is closed")
         try:
             with self._opened() as file:
-                _write(file, encode(transcript))
+                _write(file, line)
         except OSError as error:
             raise _fault(self._path, error) from error
-        self.done.add(transcript["id"])
+        self.done.add(id)
 
     def close(self) -> None:
         """Ends the writing."""
@@ -141,7 +150,7 @@ class Writer:
         self.close()
 
 
-def _write(file: BinaryIO, line: bytes) -> None:
+def _write(file: BinaryIO, line: bytes | memoryview) -> None:
     rest = memoryview(line)
     start = os.fstat(file.fileno()).st_size
     try:

@@ -119,6 +119,10 @@ def _distractors(language: Language, strings: Sequence[str], count: int, stream:
         place = stream.below(len(rest))
         rest[place], rest[-1] = rest[-1], rest[place]
         candidate = rest.pop()
-        if not any(needle in language.folded_distractors[candidate] for needle in needles):
+        folded = language.folded_distractors[candidate]
+        for needle in needles:
+            if needle in folded:
+                break
+        else:
             chosen.append(language.distractors[candidate])
     return chosen

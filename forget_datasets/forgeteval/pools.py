@@ -33,13 +33,15 @@ class Patterned:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(patterns)
-        self._sizes = [prod(len(_ALPHABETS.get(c, "x")) for c in pattern) for pattern in self.patterns]
+        alphabets = [[_ALPHABETS.get(c, c) for c in pattern] for pattern in self.patterns]
+        self._spelled = [[(each, len(each)) for each in group] for group in alphabets]
+        self._sizes = [prod(map(len, group)) for group in alphabets]
         self.size = sum(self._sizes)
 
     def value(self, index: int) -> str:
-        for pattern, size in zip(self.patterns, self._sizes, strict=True):
+        for alphabets, size in zip(self._spelled, self._sizes, strict=True):
             if index < size:
-                return _spell(pattern, index)
+                return _spell(alphabets, index)
             index -= size
         raise IndexError(f"a pool of {self.size} values has no value {index + self.size}")
 
@@ -53,21 +55,21 @@ def _class(character: str) -> str:
     return {"#": "[0-9]", "*": "[a-z0-9]"}.get(character) or re.escape(character)
 
 
-def _spell(pattern: str, index: int) -> str:
+def _spell(alphabets: Sequence[tuple[str, int]], index: int) -> str:
+    """A digit of `index` in each alphabet, given with its size, lowest first; what is fixed is an alphabet of one."""
     spelled = []
-    for character in pattern:
-        alphabet = _ALPHABETS.get(character)
-        if alphabet is None:
-            spelled.append(character)
-        else:
-            index, place = divmod(index, len(alphabet))
+    for alphabet, size in alphabets:
+        if size > 1:
+            index, place = divmod(index, size)
             spelled.append(alphabet[place])
+        else:
+            spelled.append(alphabet)
     return "".join(spelled)
 
 
 def skip(index: int, used: Sequence[int]) -> int:
     """The `index`-th position that is not among `used`."""
-    for taken in sorted(used):
+    for taken in sorted(used) if len(used) > 1 else used:
         if index >= taken:
             index += 1
     return index

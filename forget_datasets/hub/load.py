@@ -9,6 +9,7 @@ from forget_datasets import manifest
 from forget_datasets.errors import UserError, unknown
 from forget_datasets.hub.pull import Pulled, pull, rows_of
 from forget_datasets.hub.reference import parse
+from forget_datasets.remote import is_url, pulled_dataset
 from forget_datasets.rows import GeneratedCase, Item
 
 _OBJECTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -36,15 +37,18 @@ def load(source: str, config: str | None, split: str | None, revision: str | Non
 
 
 def open_source(source: str, config: str | None, revision: str | None) -> Pulled:
-    """The files of a folder, or of a release on the Hub.
+    """The files of a folder, of one behind an fsspec URL, or of a release on the Hub.
 
     Raises:
         UserError: neither; a repository without a revision; and as `pull`.
     """
-    folder = Path(os.path.expanduser(source))
+    url = is_url(source)
+    folder = pulled_dataset(source, config) if url else Path(os.path.expanduser(source))
     if os.path.isdir(folder):
         if revision:
-            raise UserError(f"{source} is a folder, which has no revision '{revision}'. Leave it out.")
+            raise UserError(
+                f"{source} is a {'URL' if url else 'folder'}, which has no revision '{revision}'. Leave it out."
+            )
         return Pulled(folder, None, manifest.read(folder))
     reference = parse(source, revision)
     if reference.revision is None:

@@ -1,12 +1,13 @@
 """A dataset of the Hub in the local cache: pinned to a commit, and compared with the hash that its release states."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forget_datasets import manifest, releases
-from forget_datasets.errors import EnvironmentFault, UserError
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 from forget_datasets.hub.faults import hub_faults, patiently
 from forget_datasets.hub.reference import Reference
 from forget_datasets.rows import RowHash
@@ -34,7 +35,8 @@ def pull(reference: Reference, config: str | None = None, into: Path | None = No
         into: a folder for the files instead of the cache.
 
     Raises:
-        UserError: there is no such dataset or revision; access is denied; it is no dataset of ours, or not the release.
+        UserError: there is no such dataset or revision; access is denied; it is no dataset of ours.
+        DataFault: it is not the release.
         EnvironmentFault: the Hub cannot be reached, and the cache lacks something.
     """
     from huggingface_hub import snapshot_download
@@ -51,6 +53,8 @@ def pull(reference: Reference, config: str | None = None, into: Path | None = No
             )
         )
     folder = Path(found)
+    if not (folder / manifest.MANIFEST).exists():
+        raise UserError(f"{reference} has no {manifest.MANIFEST}, so it is no dataset of ours")
     built = manifest.read(folder)
     if reference.version:
         require_release(folder, built, reference)
@@ -58,16 +62,17 @@ def pull(reference: Reference, config: str | None = None, into: Path | None = No
 
 
 def require_release(folder: Path, built: Mapping[str, Any], reference: Reference) -> None:
-    """Raises UserError unless the releases in a folder tie the version of a tag to the content hash of its manifest."""
+    """Raises DataFault unless the releases in a folder tie the version of a tag to the content hash of its manifest."""
     version = reference.version or ""
-    release = releases.read(folder, built["dataset"]).get(version)
+    with _findings():
+        release = releases.read(folder, built["dataset"]).get(version)
     if release is None:
-        raise UserError(
+        raise DataFault(
             f"{reference}: its {releases.RELEASES} lists no {version}, so nothing says what it should hold."
         )
     content_hash = manifest.content_hash(built)
     if release.content_hash != content_hash:
-        raise UserError(
+        raise DataFault(
             f"{reference} is not the release {version}, for {releases.RELEASES} states content hash "
             f"{release.content_hash[:12]} and {manifest.MANIFEST} has {content_hash[:12]}. Tell its maintainer."
         )
@@ -77,7 +82,9 @@ def rows_of(pulled: Pulled, config: str, split: str, take: Callable[[dict[str, A
     """Hands over the rows of a split in order, and compares their hash with the manifest once all are read.
 
     Raises:
-        UserError: rows that are not those that were built, a file that is missing or damaged.
+        DataFault: rows that are not those that were built, a file that is damaged.
+        UserError: a schema of a later version.
+        EnvironmentFault: a file that is missing.
     """
     built, task = pulled.manifest, pulled.manifest["dataset"]
     if built["schema_version"] > SCHEMA_VERSION:
@@ -90,11 +97,12 @@ def rows_of(pulled: Pulled, config: str, split: str, take: Callable[[dict[str, A
     for file in part["files"]:
         if not (pulled.folder / file).exists():
             raise EnvironmentFault(f"{pulled.folder / file} is missing. {_AGAIN}")
-        for row in read_rows(pulled.folder / file, SCHEMAS[task]):
-            digest.add(row)
-            take(row)
+        with _findings():
+            for row in read_rows(pulled.folder / file, SCHEMAS[task]):
+                digest.add(row)
+                take(row)
     if digest.hexdigest() != part.get("content_hash"):
-        raise UserError(
+        raise DataFault(
             f"{pulled.folder}: the rows of {config}/{split} are not those that were built (content hash "
             f"{digest.hexdigest()[:12]}, in {manifest.MANIFEST} {str(part.get('content_hash'))[:12]}). {_AGAIN}"
         )
@@ -103,7 +111,7 @@ def rows_of(pulled: Pulled, config: str, split: str, take: Callable[[dict[str, A
 def check(pulled: Pulled, progress: Callable[[str], None] | None = None) -> int:
     """Compares all rows with the manifest: each split, and each config as a whole. Gives their number.
 
-    Raises UserError as `rows_of`.
+    Raises as `rows_of`, and DataFault where splits do not add up.
     """
     total = 0
     for name, config in pulled.manifest["configs"].items():
@@ -119,5 +127,16 @@ def check(pulled: Pulled, progress: Callable[[str], None] | None = None) -> int:
         for split in config["splits"]:
             rows_of(pulled, name, split, take)
         if whole.hexdigest() != config.get("content_hash"):
-            raise UserError(f"{pulled.folder}: the splits of '{name}' do not add up to its content hash. {_AGAIN}")
+            raise DataFault(f"{pulled.folder}: the splits of '{name}' do not add up to its content hash. {_AGAIN}")
     return total
+
+
+@contextmanager
+def _findings() -> Iterator[None]:
+    """What is wrong with files that were fetched is a finding about them, and not about who asked for them."""
+    try:
+        yield
+    except EnvironmentFault:
+        raise
+    except UserError as error:
+        raise error if isinstance(error, DataFault) else DataFault(str(error)) from error

@@ -1,10 +1,10 @@
 """Whether a release on the Hub still is what it was: its tag, its rows, and what main says of it."""
 
+import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 from forget_datasets import releases
-from forget_datasets.errors import UserError
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 from forget_datasets.hub.pull import check, pull
 from forget_datasets.hub.reference import Reference
 from forget_datasets.releases import Release
@@ -18,7 +18,8 @@ def verify(reference: Reference, progress: Callable[[str], None] | None = None) 
         progress: called with the name of the config after each row.
 
     Raises:
-        UserError: no release, rows or hashes that do not agree, or a tag that was moved.
+        UserError: there is no such release, or it cannot be had.
+        DataFault: rows or hashes that do not agree, or a tag that was moved.
         EnvironmentFault: the Hub cannot be reached, and the cache lacks something.
     """
     if reference.version is None:
@@ -34,16 +35,17 @@ def verify(reference: Reference, progress: Callable[[str], None] | None = None) 
 
 def _against_main(reference: Reference, release: Release) -> None:
     """Whoever moves a tag moves the table in it; main's table, which only grows, still has the version as it was."""
-    from huggingface_hub import hf_hub_download
+    from forget_datasets.hub import plan
 
     try:
-        table = hf_hub_download(reference.repo, releases.RELEASES, repo_type="dataset")
-    except Exception:  # offline: the release agrees with itself, which is all that can be told
+        listed = plan.published(reference.repo)
+    except EnvironmentFault as error:  # the release agrees with itself, which is all that can be told
+        warnings.warn(f"the list of releases on main was not looked at: {error}", stacklevel=2)
         return
-    listed = releases.parse(Path(table).read_text(encoding="utf-8"), f"{releases.RELEASES} of {reference.repo}")
-    there = listed.get(release.version)
-    if there and there.content_hash != release.content_hash:
-        raise UserError(
-            f"{reference} was moved: it has content hash {release.content_hash[:12]}, and on main {release.version} is "
-            f"listed with {there.content_hash[:12]}. Do not use it; tell its maintainer."
+    there = listed.get(release.version) if listed else None
+    if there is None or there.content_hash != release.content_hash:
+        stands = f"is listed with {there.content_hash[:12]}" if there else "is not listed"
+        raise DataFault(
+            f"{reference} was moved: it has content hash {release.content_hash[:12]}, and on main {release.version} "
+            f"{stands}. Do not use it; tell its maintainer."
         )

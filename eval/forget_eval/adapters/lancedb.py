@@ -1,6 +1,7 @@
 """LanceDB (PyPI `lancedb`), in memory: a vector store without an index, so its search is exact."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import count
 from typing import Any, ClassVar
 
@@ -27,10 +28,13 @@ class LancedbMemory:
     tried = "0.40.0"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
-    def __init__(self, embed: Embedder) -> None:
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._on_disk = on_disk
+        self._resets = count()
         self._scratch = Scratch()
         with self._scratch.home():
             self._lancedb = require("lancedb", "lancedb", "adapter 'lancedb'")
@@ -42,9 +46,10 @@ class LancedbMemory:
         self.reset()
 
     def reset(self) -> None:
-        """Opens a new database in memory with an empty table; the old one goes with its last handle."""
+        """Opens a new database with an empty table; in memory, the old one goes with its last handle."""
         self._ids = count()
-        self._facts: Any = self._lancedb.connect("memory://").create_table(_NAME, schema=self._schema)
+        place = f"{self._scratch.folder}/{next(self._resets)}" if self._on_disk else "memory://"
+        self._facts: Any = self._lancedb.connect(place).create_table(_NAME, schema=self._schema)
 
     def inscribe(self, text: str) -> int:
         """Adds a row."""
@@ -85,6 +90,15 @@ class LancedbMemory:
         if gone:
             self._facts.delete(_among(gone))
         return len(gone)
+
+    def stored_in(self) -> str | None:
+        """Where its files are."""
+        return self._scratch.folder if self._on_disk else None
+
+    def maintain(self) -> str:
+        """LanceDB's own: small files are merged, and old versions removed at once."""
+        self._facts.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+        return "optimize(cleanup_older_than=0, delete_unverified)"
 
     def close(self) -> None:
         """Lets go of the database and removes the folder."""

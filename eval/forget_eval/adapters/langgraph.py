@@ -25,6 +25,7 @@ class LanggraphMemory:
     tried = "1.2.24"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
@@ -71,6 +72,9 @@ class LanggraphMemory:
         for i in gone:
             self._store.delete(_PLACE, stored[i].key)
         return len(gone)
+
+    def stored_in(self) -> None:
+        """In memory."""
 
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._store.search(_PLACE, query=query, filter={"released": False}, limit=k)

@@ -3,11 +3,13 @@
 import sqlite3
 import sys
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, ClassVar
 
 from forget_datasets.errors import UserError
 from forget_datasets.rows import OPERATIONS
 from forget_eval import policies
+from forget_eval.adapters.scratch import Scratch
 from forget_eval.embedding import width
 from forget_eval.packages import install_line, require, version
 from forget_eval.policies import Hit
@@ -28,10 +30,13 @@ class LetheMemory:
     needs = ""
     tried = "1.0.0a0"
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.EUCLIDEAN
 
-    def __init__(self, embed: Embedder) -> None:
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._scratch = Scratch() if on_disk else None
+        self._resets = count()
         self._lethe = _load()
         self._embed = embed
         self._dim = width(embed)
@@ -40,10 +45,10 @@ class LetheMemory:
 
     def reset(self) -> None:
         """Opens a new store; nothing of the old one can be left in it."""
-        self.close()
+        self._close_store()
         self._texts: dict[int, str] = {}
         self._store = self._lethe.Lethe(
-            ":memory:",
+            f"{self._scratch.folder}/{next(self._resets)}.db" if self._scratch else ":memory:",
             vector_dim=self._dim,
             embedder=lambda text: self._embed([text])[0].tolist(),
             embedder_batch=lambda texts: self._embed(texts).tolist(),
@@ -83,8 +88,17 @@ class LetheMemory:
             del self._texts[id]
         return int(self._store.surrender(gone, mode="purge"))
 
+    def stored_in(self) -> str | None:
+        """Where its files are."""
+        return self._scratch.folder if self._scratch else None
+
     def close(self) -> None:
-        """Closes the store."""
+        """Closes the store and removes the folder, if there is one."""
+        self._close_store()
+        if self._scratch:
+            self._scratch.close()
+
+    def _close_store(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None

@@ -20,7 +20,10 @@ _TIMEOUT = 120.0  # seconds for one request
 
 
 class LettaMemory:
-    """One archive for each reset, which deletes the one before: deleting an agent would leave its passages.
+    """One archive for each reset.
+
+    A reset deletes the archive: deleting a Letta agent leaves its passages, which a search of the whole server still
+    returns.
 
     The server and its database are this adapter's own, as Letta's Docker image has them. A purge deletes passages.
     Letta neither changes nor hides a passage: a supersede deletes one and creates one, and there is no release. Its
@@ -95,6 +98,17 @@ class LettaMemory:
         for i in gone:
             self._delete(ids[i])
         return len(gone)
+
+    def stored_in(self) -> str:
+        """Where its files are, and its logs."""
+        return self._scratch.folder
+
+    def maintain(self) -> str:
+        """PostgreSQL's own, for Letta has none: tables are written anew, and the log up to there is let go."""
+        assert self._server is not None
+        for statement in ("vacuum full", "checkpoint"):
+            self._server.query(statement)
+        return "PostgreSQL's VACUUM FULL and CHECKPOINT"
 
     def close(self) -> None:
         """Stops server and database, closes the endpoint of the embedder, and removes the folder."""

@@ -24,6 +24,7 @@ class LlamaIndexMemory:
     tried = "0.14.25"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = {"supersede": Chooser.POLICY, "purge": Chooser.POLICY}
     score_scale = Scale.COSINE
 
@@ -68,6 +69,9 @@ class LlamaIndexMemory:
         for id in gone:
             self._index.delete_ref_doc(id, delete_from_docstore=True)
         return len(gone)
+
+    def stored_in(self) -> None:
+        """In memory."""
 
     def close(self) -> None:
         """Removes the folder."""

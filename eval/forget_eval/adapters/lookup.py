@@ -32,6 +32,10 @@ BUILT_IN = {
     "lancedb": "forget_eval.adapters.lancedb:LancedbMemory",
     "graphiti": "forget_eval.adapters.graphiti:GraphitiMemory",
     "letta": "forget_eval.adapters.letta:LettaMemory",
+    "hipporag": "forget_eval.adapters.hipporag:HipporagMemory",
+    "hipporag-dense": "forget_eval.adapters.hipporag:HipporagDense",
+    "hipporag-llm": "forget_eval.adapters.hipporag_llm:HipporagModelMemory",
+    "zep": "forget_eval.adapters.zep:ZepMemory",
 }
 MANDATORY = ("reset", "inscribe", "recall_texts")
 """What every memory has."""
@@ -104,6 +108,11 @@ def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,), also: Iterabl
 def wants_embedder(adapter: type) -> bool:
     """Whether the constructor has a parameter called `embed`."""
     return "embed" in _parameters(adapter)
+
+
+def placed(adapter: type, on_disk: bool) -> dict[str, bool]:
+    """The argument that puts the store on the disk; none if that is not asked for, or the constructor has no choice."""
+    return {"on_disk": True} if on_disk and "on_disk" in _parameters(adapter) else {}
 
 
 def built_in(name: str) -> type:

@@ -49,14 +49,17 @@ class McpMemory:
 
     Where the shared policies choose, they do so among what the server recalls, on its own scores, or for a purge among
     the facts that it has given ids for. A server has a temporary home, and its errors are raised in its own words.
+
+    Args:
+        timeout: seconds that a call may last, None for what the mapping says.
     """
 
     name = _PREFIX
     extra = "mcp"
     mapping: ClassVar[ServerMapping]
 
-    def __init__(self) -> None:
-        self._open(None)
+    def __init__(self, timeout: float | None = None) -> None:
+        self._open(None, timeout)
 
     def reset(self) -> None:
         """Empties the store as the mapping says; a server that died is started anew."""
@@ -79,6 +82,12 @@ class McpMemory:
     def recall_texts(self, query: str, k: int = 5) -> list[str]:
         """Calls the tool that recalls, and takes the first k texts."""
         return [answers.text(fact, self._paths) for fact in self._recall(query, k)]
+
+    def stored_in(self) -> str:
+        """The server's home and all else that it was given to write to. Raises NotImplementedError for one at a URL."""
+        if "url" in self.mapping.server:
+            raise NotImplementedError("a server at a URL has its files elsewhere")
+        return self._host.folder
 
     def close(self) -> None:
         """Ends the server and everything that came of it."""
@@ -157,12 +166,12 @@ class McpMemory:
         self._namespace = f"run-{self._token}-{self._resets}"
         self._is_used = False
 
-    def _open(self, embed: Embedder | None) -> None:
+    def _open(self, embed: Embedder | None, timeout: float | None) -> None:
         from forget_eval.mcp_servers.host import Host
 
         self._paths = {key: path for key, path in self.mapping.calls["recall"].keys.items() if key != "scale"}
         self._token, self._resets = secrets.token_hex(4), 0  # a server at a URL may still hold earlier runs
-        self._host = Host(self.mapping, embed, f"adapter '{self.name}'")
+        self._host = Host(self.mapping, embed, f"adapter '{self.name}'", timeout)
         self.version, self.configuration = self._host.version, self._host.configuration
         self._begin()
 
@@ -170,5 +179,5 @@ class McpMemory:
 class EmbeddingMcpMemory(McpMemory):
     """One whose server has its vectors from us."""
 
-    def __init__(self, embed: Embedder) -> None:
-        self._open(embed)
+    def __init__(self, embed: Embedder, timeout: float | None = None) -> None:
+        self._open(embed, timeout)

@@ -30,15 +30,17 @@ class Mem0Memory:
     tried = "2.2.1"
     needs = ""
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
-    def __init__(self, embed: Embedder) -> None:
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._on_disk = on_disk
         logging.getLogger("mem0").setLevel(logging.ERROR)  # each reset would warn that it resets
         self._scratch = Scratch()
         with self._scratch.home(MEM0_TELEMETRY="False", MEM0_DIR=self._scratch.folder):
             mem0 = require("mem0", "mem0", "adapter 'mem0'")
-            self._memory = mem0.Memory.from_config(_config(len(embed(["width"])[0])))
+            self._memory = mem0.Memory.from_config(_config(len(embed(["width"])[0]), self.stored_in()))
         self._memory.embedding_model = _model(embed)
 
     def reset(self) -> None:
@@ -83,6 +85,10 @@ class Mem0Memory:
             self._memory.delete(stored[i]["id"])
         return len(gone)
 
+    def stored_in(self) -> str | None:
+        """Where its files are."""
+        return self._scratch.folder if self._on_disk else None
+
     def close(self) -> None:
         """Closes Mem0, the store below it and the folder."""
         self._memory.close()
@@ -94,12 +100,13 @@ class Mem0Memory:
         return [Hit(memory["id"], memory["memory"], memory["score"]) for memory in found]
 
 
-def _config(dim: int) -> dict[str, Any]:
-    """All in memory; Mem0 wants clients of a language model and an embedder, though nothing asks them."""
+def _config(dim: int, folder: str | None) -> dict[str, Any]:
+    """All in memory or in a folder; Mem0 wants clients of a model and an embedder, though nothing asks them."""
+    facts, history = (f"{folder}/facts", f"{folder}/history.db") if folder else (":memory:", ":memory:")
     unused = {"provider": "openai", "config": {"api_key": "unused"}}
-    store = {"collection_name": "facts", "path": ":memory:", "embedding_model_dims": dim}
+    store = {"collection_name": "facts", "path": facts, "embedding_model_dims": dim}
     vector_store = {"provider": "qdrant", "config": store}
-    return {"vector_store": vector_store, "llm": unused, "embedder": unused, "history_db_path": ":memory:"}
+    return {"vector_store": vector_store, "llm": unused, "embedder": unused, "history_db_path": history}
 
 
 def _model(embed: Embedder) -> Any:

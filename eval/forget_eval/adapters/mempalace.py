@@ -30,6 +30,7 @@ class MempalaceMemory:
     tried = "3.11.0"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = {"supersede": Chooser.POLICY, "purge": Chooser.POLICY}
     score_scale = Scale.COSINE
 
@@ -72,6 +73,17 @@ class MempalaceMemory:
         found = policies.holding(query, (drawer["content"] for drawer in stored))
         self._delete([stored[i]["drawer_id"] for i in found])
         return len(found)
+
+    def stored_in(self) -> str:
+        """Where its files are, and its logs."""
+        return self._scratch.folder
+
+    def maintain(self) -> str:
+        """MemPalace's own: its index is built anew, and its database written anew."""
+        repair: Any = require("mempalace.repair", "mempalace", "adapter 'mempalace'")
+        with self._scratch.home(**self._variables):
+            repair.rebuild_index(self._variables["MEMPALACE_PALACE_PATH"])
+        return "mempalace repair"
 
     def close(self) -> None:
         """Removes the palace; looking for it once more, MemPalace closes what it has open."""

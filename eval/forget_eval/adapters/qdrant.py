@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
 from forget_eval import policies
+from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -26,11 +27,14 @@ class QdrantMemory:
     tried = "1.20.0"
     needs = ""
     operations: ClassVar = {"supersede": Kind.NATIVE, "release": Kind.EMULATED, "purge": Kind.NATIVE}
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
-    def __init__(self, embed: Embedder) -> None:
-        self._client = require("qdrant_client", "qdrant", "adapter 'qdrant'").QdrantClient(":memory:")
+    def __init__(self, embed: Embedder, on_disk: bool = False) -> None:
+        self._scratch = Scratch() if on_disk else None
+        place = {"path": self._scratch.folder} if self._scratch else {"location": ":memory:"}
+        self._client = require("qdrant_client", "qdrant", "adapter 'qdrant'").QdrantClient(**place)
         self._models = require("qdrant_client.models", "qdrant", "adapter 'qdrant'")
         self._embed = embed
         self._shape = self._models.VectorParams(size=len(embed(["width"])[0]), distance=self._models.Distance.COSINE)
@@ -81,9 +85,15 @@ class QdrantMemory:
             self._client.delete(_NAME, points_selector=gone)
         return len(gone)
 
+    def stored_in(self) -> str | None:
+        """Where its files are."""
+        return self._scratch.folder if self._scratch else None
+
     def close(self) -> None:
-        """Closes the client."""
+        """Closes the client and removes the folder, if there is one."""
         self._client.close()
+        if self._scratch:
+            self._scratch.close()
 
     def _nearest(self, query: str, k: int) -> list[Hit]:
         vector = self._embed([query])[0].tolist()

@@ -24,6 +24,7 @@ class ReferenceMemory:
 
     name = "reference"
     operations: ClassVar = dict.fromkeys(OPERATIONS, Kind.NATIVE)
+    parallel = True
     choosers: ClassVar = dict.fromkeys(OPERATIONS, Chooser.POLICY)
     score_scale = Scale.COSINE
 
@@ -93,6 +94,9 @@ class ReferenceMemory:
         """Puts a snapshot back; it can be put back again."""
         self._next, texts, index, ids, rows = state
         self._texts, self._index, self._ids, self._rows = dict(texts), index.copy(), list(ids), rows.copy()
+
+    def stored_in(self) -> None:
+        """In memory."""
 
     def _cosines(self, query: str) -> NDArray[np.float32]:
         if not self._ids:

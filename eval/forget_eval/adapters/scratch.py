@@ -6,7 +6,12 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
 _HOMES = ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-_QUIET = {"ANONYMIZED_TELEMETRY": "False", "DO_NOT_TRACK": "1", "TELEMETRY_DISABLED": "1"}
+_QUIET = {
+    "ANONYMIZED_TELEMETRY": "False",
+    "DO_NOT_TRACK": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "TELEMETRY_DISABLED": "1",
+}
 
 
 class Scratch:

@@ -75,8 +75,8 @@ class Embedder:
         self._backend = backend
         self._lock = Lock()
         self._recent: dict[str, Vectors] = {}
-        self.dim = 0  # not known yet
-        self.dim = self._encode(["width"]).shape[1]
+        self.dim: int = getattr(backend, "dim", 0)
+        self.dim = self.dim or self._encode(["width"]).shape[1]
         self._disk = VectorCache(self._path(), self.dim) if cache and self.weights_sha256 else None
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

@@ -1,7 +1,8 @@
 """Vectors on disk, one SQLite file for each model.
 
-SQLite's write-ahead log makes the file safe for several processes and for a kill at any moment. A cache is never worth
-a failed run: a damaged file is moved aside, an unusable folder is done without, each with one warning.
+SQLite's write-ahead log makes the file safe for several processes and for a kill at any moment; they read it through
+one mapping in memory. A cache is never worth a failed run: a damaged file is moved aside, an unusable folder is done
+without, each with one warning.
 """
 
 import os
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
 _PAGE = 16_384  # bytes; the usual 4,096 hold two vectors of 384 dimensions and waste a quarter
+_MAPPED = (1 << 31) - (1 << 16)  # bytes of the file, the most that SQLite maps; what lies beyond is read
 _AT_ONCE = 500  # keys in one SELECT; the lowest limit of any SQLite is 999
 _INHERITED: list[sqlite3.Connection] = []
 
@@ -48,7 +50,7 @@ class VectorCache:
         """The vectors that are there, shape (dim,) each."""
         by_key = {_key(text): text for text in texts}
         try:
-            return {by_key[key]: vector for key, vector in self._read(list(by_key))}
+            return {by_key[key]: vector for key, vector in self._read(sorted(by_key))}  # in the order of the file
         except (sqlite3.Error, OSError) as error:
             self._recover(error)
             return {}
@@ -56,7 +58,8 @@ class VectorCache:
     def put(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Keeps vectors, shape (len(texts), dim), in one transaction; those that are there already stay."""
         keys = [_key(text) for text in texts]
-        rows = [(key, _sealed(key, vector.tobytes())) for key, vector in zip(keys, vectors, strict=True)]
+        blobs = [vector.tobytes() for vector in vectors]
+        rows = [(key, blob + _seal(key, blob)) for key, blob in zip(keys, blobs, strict=True)]
         try:
             if file := self._open():
                 with file:
@@ -83,7 +86,9 @@ class VectorCache:
                     yield key, np.frombuffer(blob, dtype="<f4", count=self._bytes // 4)
 
     def _is_sound(self, key: bytes, blob: object) -> bool:
-        return isinstance(blob, bytes) and len(blob) == self._bytes + 4 and blob == _sealed(key, blob[:-4])
+        return (
+            isinstance(blob, bytes) and len(blob) == self._bytes + 4 and blob[-4:] == _seal(key, memoryview(blob)[:-4])
+        )
 
     def _open(self) -> sqlite3.Connection | None:
         if self._off:
@@ -96,6 +101,7 @@ class VectorCache:
             self._owner = os.getpid()
             self._file.text_factory = bytes  # a blob that damage has turned into text need not be text
             self._file.execute(f"PRAGMA page_size = {_PAGE}")
+            self._file.execute(f"PRAGMA mmap_size = {_MAPPED}")
             self._file.execute("PRAGMA journal_mode = WAL")
             self._file.execute("PRAGMA synchronous = NORMAL")
             self._file.execute(_SCHEMA)
@@ -128,8 +134,9 @@ def _key(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _sealed(key: bytes, vector: bytes) -> bytes:
-    return vector + crc32(key + vector).to_bytes(4, "little")
+def _seal(key: bytes, vector: bytes | memoryview) -> bytes:
+    """The checksum of both."""
+    return crc32(vector, crc32(key)).to_bytes(4, "little")
 
 
 def _is_damage(error: Exception) -> bool:

@@ -1,6 +1,8 @@
 """MiniLM as ONNX, without torch: int8 from a package, or full precision from the Hub."""
 
+import os
 from collections.abc import Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ _MAX_TOKENS = 256
 
 
 class OnnxBackend:
-    """A sentence encoder with mean pooling.
+    """A sentence encoder with mean pooling. The model is loaded when it is first needed: a run whose texts are all kept
+    does without.
 
     Args:
         name: as reports print it.
@@ -31,6 +34,8 @@ class OnnxBackend:
         UserError: they are not, or a package is missing.
     """
 
+    dim = 384
+
     def __init__(
         self,
         name: str,
@@ -41,7 +46,7 @@ class OnnxBackend:
         cures: tuple[str, str] = ("", ""),
     ) -> None:
         wanted_by = f"embedder '{name}'"
-        runtime = require("onnxruntime", "minilm", wanted_by)
+        runtime = _runtime(wanted_by)
         tokenizers = require("tokenizers", "minilm", wanted_by)
         self.name = name
         self.weights_sha256 = require_sha256(model, sha256, wanted_by, cures[0])
@@ -54,8 +59,11 @@ class OnnxBackend:
         self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.no_padding()
-        self._session = _session(runtime, model)
-        self._inputs = {node.name for node in self._session.get_inputs()}
+        self._load = partial(_session, runtime, model)
+
+    @cached_property
+    def _session(self) -> Any:
+        return self._load()
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, at most 256."""
@@ -63,6 +71,7 @@ class OnnxBackend:
 
     def encode(self, texts: list[str]) -> NDArray[Any]:
         """The mean of the token vectors, shape (len(texts), 384)."""
+        self._inputs = {node.name for node in self._session.get_inputs()}  # loaded before there are threads
         return side_by_side(self._encode, texts)
 
     def _encode(self, texts: list[str]) -> NDArray[Any]:
@@ -93,6 +102,15 @@ def full_precision(model: Path, tokenizer: Path) -> OnnxBackend:
     # The files are links into a folder beside them: removing one would bring the same bytes back.
     cure = f"Remove the folder {tokenizer.parents[2]} to have it fetched anew, or take 'minilm-int8'."
     return OnnxBackend("minilm", model, tokenizer, FP32_ONNX_SHA256, TOKENIZER_SHA256, (cure, cure))
+
+
+def _runtime(wanted_by: str) -> Any:
+    """onnxruntime without telemetry: from its import on, it would write below the home and send to its makers.
+
+    Its `disable_telemetry_events` comes too late, and leaves some of it on.
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return require("onnxruntime", "minilm", wanted_by)
 
 
 def _session(runtime: Any, model: Path) -> Any:

@@ -1,7 +1,8 @@
 """Environments of their own for memory systems: a folder each, made with venv and pip.
 
 A virtual environment cannot be moved, so it is made where it stays, and a stamp says when it is whole. The stamp is the
-first file that is written, and the last.
+first file that is written, and the last. What venv and pip do runs below a guard, which ends it when this process is
+gone, and which holds the folder's lock until it has: nothing of a making that was killed gets into the next one.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -23,6 +24,7 @@ from forget_eval.isolation import requirements, sources
 from forget_eval.isolation.interpreters import Interpreter
 from forget_eval.isolation.process import require_posix
 from forget_eval.isolation.requirements import Requirements
+from forget_eval.isolation.steps import Steps
 
 _STAMP = "forget-eval.json"
 _LOG = "pip.log"
@@ -41,7 +43,6 @@ _LIST = (
     "print(json.dumps({found.metadata['Name']: found.version for found in metadata.distributions()}))"
 )
 _TOOLS = ("pip", "setuptools")  # that every environment begins with
-_TAIL = 12  # lines of pip's
 
 
 class State(StrEnum):
@@ -138,6 +139,15 @@ def listing() -> list[Environment]:
     return [found for folder in folders if (found := _read(folder))]
 
 
+def require_name(name: str) -> None:
+    """Raises UserError for a name that no environment can have."""
+    if not _NAME.fullmatch(name):
+        from forget_eval.report.results import printable  # brings much along
+
+        known = "give one that `adapters` lists, or module:Class."
+        raise UserError(f"'{printable(name)}' can be no adapter's name: {known}")
+
+
 def create(
     name: str, wanted: Requirements, python: Interpreter, report: Callable[[str], None] = lambda _: None
 ) -> Environment:
@@ -154,15 +164,14 @@ def create(
         EnvironmentFault: pip or the disk refuses; the message has pip's last lines.
     """
     require_posix()
-    if not _NAME.fullmatch(name):
-        raise UserError(f"'{name}' can be no adapter's name: give one that `adapters` lists, or module:Class.")
+    require_name(name)
     stamp = Environment(name, python.version, str(wanted.path), wanted.sha256, wanted.is_users)
     try:
         _make_room(stamp.folder)
-        with locks.held(stamp.folder, "its making"):
+        with locks.held(stamp.folder, "its making") as lock:
             _empty(stamp.folder)
             _write(stamp)
-            _install(stamp, wanted, python, report)
+            _install(stamp, wanted, python, Steps(stamp.folder / _LOG, report, lock))
             whole = replace(stamp, is_whole=True, packages=_packages(stamp))
             _write(whole)
     except OSError as error:
@@ -174,9 +183,10 @@ def remove(name: str) -> Path:
     """Removes an environment, finished or not, and returns where it was.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or it is being made.
         EnvironmentFault: the disk refuses.
     """
+    require_name(name)
     found = find(name)
     if found is None:
         known = [each.name for each in listing()]
@@ -193,35 +203,14 @@ def remove(name: str) -> Path:
     return found.folder
 
 
-def _install(stamp: Environment, wanted: Requirements, python: Interpreter, report: Callable[[str], None]) -> None:
-    report(f"venv with Python {python.version}")
-    log = stamp.folder / _LOG
-    _run([python.path, "-I", "-m", "venv", str(stamp.folder)], log, report)
+def _install(stamp: Environment, wanted: Requirements, python: Interpreter, steps: Steps) -> None:
+    steps.report(f"venv with Python {python.version}")
+    steps.run([python.path, "-I", "-m", "venv", str(stamp.folder)])
     pip = [str(stamp.interpreter), "-I", "-m", "pip", "--disable-pip-version-check"]
-    _run([*pip, "install", "--no-input", *sources.options(wanted.content), *wanted.arguments], log, report)
-    sources.fetch(wanted.content, stamp.folder, pip, lambda command: _run(command, log, report))
-
-
-def _run(command: list[str], log: Path, report: Callable[[str], None]) -> None:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as run:
-        try:
-            lines = list(_logged(run, log, report))
-        except BaseException:
-            run.kill()
-            raise
-    if run.returncode:
-        tail = "".join(f"\n    {line}" for line in lines[-_TAIL:])
-        raise EnvironmentFault(f"{' '.join(command)}\nfailed with status {run.returncode}; {log} has it all.{tail}")
-
-
-def _logged(run: subprocess.Popen[bytes], log: Path, report: Callable[[str], None]) -> Iterator[str]:
-    assert run.stdout is not None
-    with open(log, "a", encoding="utf-8") as file:
-        for raw in run.stdout:
-            line = raw.decode("utf-8", "replace").rstrip()
-            file.write(f"{line}\n")
-            report(line)
-            yield line
+    for command in sources.first(wanted.content, pip):
+        steps.run(command)
+    steps.run([*pip, "install", "--no-input", *sources.options(wanted.content), *wanted.arguments])
+    sources.fetch(wanted.content, stamp.folder, pip, steps.run)
 
 
 def _packages(stamp: Environment) -> dict[str, str]:

@@ -46,6 +46,7 @@ _QUIET = {
     "LANGSMITH_TRACING": "false",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "MEM0_TELEMETRY": "False",
+    "ORT_DISABLE_TELEMETRY": "1",
     "SCARF_NO_ANALYTICS": "true",
     "TELEMETRY_DISABLED": "1",
 }
@@ -249,7 +250,7 @@ class Worker:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_TO_END)
         self.end()
-        return fault("WorkerDied", f"its worker {_ending(self._process.returncode)}", self._tail)
+        return fault("WorkerDied", f"its worker {ending(self._process.returncode)}", self._tail)
 
     def _garbled(self, received: bytes) -> AdapterFault:
         self.end()
@@ -299,7 +300,8 @@ def _milliseconds(deadline: float) -> int:
     return max(0, int(min(1000 * (deadline - monotonic()), _LONGEST_WAIT)) + 1)
 
 
-def _ending(status: int) -> str:
+def ending(status: int) -> str:
+    """How a process ended, by its return code, as the end of a sentence."""
     if status >= 0:
         return f"exited with status {status}"
     name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"

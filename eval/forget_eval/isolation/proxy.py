@@ -34,6 +34,7 @@ class WorkerMemory:
         limits: of each call, and of the worker.
         kinds: sets of methods of which the adapter must have one.
         isolation: what a manifest says of the worker's environment.
+        on_disk: whether its store shall lie on the disk, if its constructor has that choice.
 
     Attributes:
         name, operations, choosers, score_scale, distribution, version, configuration: as the adapter declares them.
@@ -52,8 +53,9 @@ class WorkerMemory:
         limits: Limits,
         kinds: Kinds,
         isolation: dict[str, Any],
+        on_disk: bool = False,
     ) -> None:
-        self._order = (name, kinds, _introduced(embed))
+        self._order = (name, kinds, _introduced(embed), on_disk)
         self._start = partial(Worker, interpreter, embed, limits)
         self._dropped: list[int] = []
         self._worker, made = self._made(f"adapter '{name}' cannot be made in a worker")

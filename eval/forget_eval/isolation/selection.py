@@ -40,6 +40,7 @@ def select(
     isolation: Isolation | None = None,
     kinds: Kinds = _MEMORY,
     also: Sequence[str] = (),
+    on_disk: bool = False,
 ) -> Any:
     """The adapter of a name, in a worker if it has an environment or is to be isolated, else in this process.
 
@@ -51,6 +52,7 @@ def select(
         isolation: what the command asks for.
         kinds: sets of methods of which the adapter must have one.
         also: names that an unknown one may have meant.
+        on_disk: whether its store shall lie on the disk, if its constructor has that choice.
 
     Raises:
         UserError: there is no such adapter, its package is missing (the message has both ways to get it), its
@@ -62,8 +64,9 @@ def select(
     if command is None:
         found = _found_here(name, kinds, also)
         _require_package(name, found)
-        return adapters.make(name, found, embed)
-    return WorkerMemory(name, command, embed, isolation.limits, kinds, _told(environment))
+        limits = {"timeout": isolation.limits.timeout} if mcp.is_name(name) else {}
+        return adapters.make(name, found, embed, **adapters.placed(found, on_disk), **limits)
+    return WorkerMemory(name, command, embed, isolation.limits, kinds, _told(environment), on_disk)
 
 
 def wants_embedder(
@@ -78,15 +81,44 @@ def wants_embedder(
     command, _ = _interpreter(name, isolation.isolate)
     if command is None or name in adapters.BUILT_IN:  # those import their packages only when they are made
         return adapters.wants_embedder(_found_here(name, kinds, also))
-    return _inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))
+    return bool(_inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))["wants_embedder"])
+
+
+def may_be_several(
+    name: str, isolation: Isolation | None = None, kinds: Kinds = _MEMORY, also: Sequence[str] = ()
+) -> bool:
+    """Whether the class of an adapter says that it may run in several processes (`protocols.Declared`).
+
+    If not, a warning says so: its answers are the same from one process, only later. A class that says nothing may
+    hold a file or a port that two processes would fight for, and their answers would be wrong without a sign.
+
+    Raises:
+        UserError: as `select` does.
+    """
+    isolation = isolation or Isolation()
+    command, _ = _interpreter(name, isolation.isolate)
+    if command is None or name in adapters.BUILT_IN:
+        found = adapters.may_be_several(_found_here(name, kinds, also))
+    else:
+        found = bool(_inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))["may_be_several"])
+    if not found:
+        warnings.warn(
+            f"adapter '{name}' runs in one process: its class does not say that it may run in several. If each of its"
+            " objects has a store of its own, add parallel = True to it.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 @cache
-def _inspected(name: str, command: tuple[str, ...], limits: Limits, kinds: tuple[tuple[str, ...], ...]) -> bool:
+def _inspected(
+    name: str, command: tuple[str, ...], limits: Limits, kinds: tuple[tuple[str, ...], ...]
+) -> dict[str, Any]:
     try:
         worker = Worker(command, None, limits)
         try:
-            return bool(worker.ask("inspect", name, kinds)["wants_embedder"])
+            return dict(worker.ask("inspect", name, kinds))
         finally:
             worker.end()
     except AdapterFault as error:
@@ -107,13 +139,18 @@ def _interpreter(name: str, isolate: bool) -> tuple[list[str] | None, Environmen
     """The command of the Python that an adapter runs in; None for this process."""
     if mcp.is_name(name):  # the server that it starts is a process of its own already
         return None, None
-    environment = environments.find(name)
+    environment = environments.find(_place(name))
     if environment is not None:
         _require_usable(environment)
         return environment.command, environment
     if not isolate or _is_control(name):
         return None, None
     return this_interpreter(), None
+
+
+def _place(name: str) -> str:
+    """The name of an adapter's environment: one of several for the same package may share it."""
+    return stated(adapters.find(name), "environment") or name if name in adapters.BUILT_IN else name
 
 
 def _is_control(name: str) -> bool:
@@ -140,9 +177,10 @@ def _require_usable(environment: Environment) -> None:
 
 def _require_package(name: str, found: type) -> None:
     distribution, extra = stated(found, "distribution"), stated(found, "extra")
-    if not distribution or version(distribution) is not None or requirements.packaged(name) is None:
+    place = stated(found, "environment") or name
+    if not distribution or version(distribution) is not None or requirements.packaged(place) is None:
         return
-    lines = {f"forget-eval env create {name}": "an environment of its own (recommended)"}
+    lines = {f"forget-eval env create {place}": "an environment of its own (recommended)"}
     if extra:  # without one, nothing but the pinned set of an environment works
         lines[install_line(extra)] = "into this Python"
     wide = min(max(map(len, lines)), 40)

@@ -1,8 +1,10 @@
-"""What a requirement file wants beside packages: pip's --no-deps, and source distributions.
+"""What a requirement file wants beside packages: pip's --no-deps, a package of another index, and source distributions.
 
-Two more comments that this project reads. "# pip: --no-deps" says that the file is whole, and that pip shall not look
-for what its packages ask for. "# source: NAME==VERSION --hash=sha256:…" names a source distribution, whose content an
-environment keeps in its folder `sources`: some hold what no wheel does.
+Three more comments that this project reads. "# pip: --no-deps" says that the file is whole, and that pip shall not look
+for what its packages ask for. "# first: NAME==VERSION --extra-index-url URL" has a package installed before the others,
+without what it asks for: the build of that index, or the usual one if it cannot be reached. "# source: NAME==VERSION
+--hash=sha256:…" names a source distribution, whose content an environment keeps in its folder `sources`: some hold what
+no wheel does. Each is one line.
 """
 
 import re
@@ -14,12 +16,19 @@ from forget_datasets.errors import EnvironmentFault
 
 FOLDER = "sources"
 _NO_DEPS = re.compile(r"^#\s*pip:\s*--no-deps\b", re.MULTILINE)
+_FIRST = re.compile(r"^#\s*first:\s*([\w.-]+==\S+)\s+--extra-index-url\s+(\S+)\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^#\s*source:\s*([\w.-]+)(==\S+\s+--hash=sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
 
 
 def options(content: str) -> list[str]:
     """Of `pip install`, for a requirement file of this content."""
     return ["--no-deps"] if _NO_DEPS.search(content) else []
+
+
+def first(content: str, pip: Sequence[str]) -> list[list[str]]:
+    """The commands that come before the `pip install` of a requirement file of this content."""
+    named = ["--no-deps", "--extra-index-url"]
+    return [[*pip, "install", "--no-input", *named, index, package] for package, index in _FIRST.findall(content)]
 
 
 def fetch(content: str, folder: Path, pip: Sequence[str], run: Callable[[list[str]], None]) -> None:

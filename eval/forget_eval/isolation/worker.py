@@ -24,7 +24,7 @@ from forget_eval.recording import described
 
 _METHODS = (
     *("reset", "inscribe", "inscribe_many", "recall_texts", "supersede", "release", "purge"),
-    *("ingest", "ask", "forget", "close"),
+    *("ingest", "ask", "forget", "close", "stored_in", "maintain"),
 )
 
 
@@ -109,18 +109,21 @@ class _Adapter:
 
     def do_inspect(self, name: str, kinds: Sequence[Sequence[str]]) -> dict[str, Any]:
         """What can be said of the class without making one."""
-        return {"wants_embedder": adapters.wants_embedder(adapters.find(name, kinds))}
+        found = adapters.find(name, kinds)
+        return {"wants_embedder": adapters.wants_embedder(found), "may_be_several": adapters.may_be_several(found)}
 
     def do_greet(self) -> dict[str, Any]:
         """Says who this is."""
         return {"pid": os.getpid(), "python": platform.python_version()}
 
-    def do_make(self, name: str, kinds: Sequence[Sequence[str]], embedder: dict[str, Any] | None) -> dict[str, Any]:
+    def do_make(
+        self, name: str, kinds: Sequence[Sequence[str]], embedder: dict[str, Any] | None, on_disk: bool = False
+    ) -> dict[str, Any]:
         """Makes the adapter and says what it is and has."""
         embed = _RunsEmbedder(self._run, **embedder) if embedder else None
         with _OwnWarnings() as said:
             found = adapters.find(name, kinds)
-            self._memory = adapters.make(name, found, embed)
+            self._memory = adapters.make(name, found, embed, **adapters.placed(found, on_disk))
         return {
             "described": describe(self._memory),
             "methods": _methods(self._memory),

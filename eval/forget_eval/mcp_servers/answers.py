@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forget_eval.policies import Hit
+from forget_eval.redaction import brief
 
 _USUAL = {
     "items": ("results", "memories", "facts", "items", "hits", "matches", "data", "documents", "entries", "records"),
@@ -190,4 +191,5 @@ def _id(found: Any) -> int | str:
 
 def _shown(found: Any) -> str:
     words = json.dumps(found, ensure_ascii=False, default=str)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    shown = brief(words, _LONGEST + 1)  # one more, to see whether something is left out
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."

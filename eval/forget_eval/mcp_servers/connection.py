@@ -1,5 +1,6 @@
 """A connection to an MCP server: the SDK's client in a thread of its own, and the server's end when it is closed."""
 
+import json
 import logging
 import math
 import os
@@ -8,21 +9,25 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp
+import pydantic
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import Tool
+from mcp_types import CONNECTION_CLOSED, Tool
 
 from forget_eval.guest import said
-from forget_eval.mcp_servers import answers
+from forget_eval.mcp_servers import answers, guard
+from forget_eval.redaction import brief
 
-_GUARD = Path(__file__).with_name("guard.py")
 _TAIL = 1500  # characters of what a server printed last
-_MOST_JUNK = 3  # lines that were no messages, in a message of ours
+_TAIL_LINES = 8  # of them in a message of ours
+_LONGEST = 200  # characters of a line that was no message
+_LONGEST_WORDS = 4000  # characters of an error that a server answers
+_MOST_PROBLEMS = 3  # of a message that does not have the form that it should
+_CLOSED = "Connection closed"  # the SDK's message for a connection that was lost
 _PROBE = 5.0  # seconds that a server has to show that it still speaks
 _HANDSHAKE = "the handshake"
 Timeouts = tuple[float, float]
@@ -37,6 +42,14 @@ class ServerFault(Exception):
 
 class LastWords(Exception):
     """The end of what a server printed on stderr; the cause of a `ServerFault`."""
+
+
+def described(error: ServerFault) -> str:
+    """An error with the server's last words, a line each, as a terminal may be given them."""
+    from forget_eval.report.results import printable
+
+    tail = str(error.__cause__ or "").strip().splitlines()[-_TAIL_LINES:]
+    return "\n    ".join(map(printable, [str(error), *tail]))
 
 
 class Connection:
@@ -58,8 +71,7 @@ class Connection:
 
     def __init__(self, transport: Callable[[], _Transport], timeouts: Timeouts, stderr: Any = None) -> None:
         (self._start_timeout, self._timeout), self._stderr = timeouts, stderr
-        self._junk: list[str] = []
-        self._garbled = ""
+        self._junk = self._garbled = ""
         self._scope: anyio.CancelScope | None = None
         self._fault: ServerFault | None = None
         self.tools: dict[str, Tool] = {}
@@ -154,10 +166,9 @@ class Connection:
         """Lines that are no messages: talk is let pass, what was meant as a message ends the call at once."""
         if not isinstance(message, Exception):
             return
-        line = _offending(message)
-        self._junk = [*self._junk, line][-_MOST_JUNK:]
-        if '"jsonrpc"' in line:
-            self._garbled = line
+        self._junk, is_answer = _offending(message)
+        if is_answer:
+            self._garbled = self._junk
             if self._scope is not None:
                 self._scope.cancel()
 
@@ -168,24 +179,35 @@ class Connection:
     def _failed(self, error: BaseException, during: str) -> ServerFault:
         """Ends the server and says what was wrong."""
         self._end()
-        tail, _, ending = self._tail().partition("\n(the server ")  # the guard's line
-        tail, ending = tail.strip(), ending.rstrip(")")
-        if self._garbled:
-            what = f"the server wrote {self._garbled[:200]!r} where a message was due"
-        elif isinstance(error, TimeoutError | CancelledError):
-            seconds = self._start_timeout if during == _HANDSHAKE else self._timeout
-            what = f"nothing came from the server for {seconds:g} seconds ({during}), and it was given up"
-        elif ending:
-            what = f"the server {ending} ({during})"
-        elif during == _HANDSHAKE:
-            what = f"the server cannot be reached: {_words(error)}"
-        else:
-            what = f"the connection to the server ended ({during}): {_words(error)}"
+        tail, ending = guard.parted(self._tail())
+        tail = tail.strip()
+        what = self._reason(error, during, ending)
         if self._junk and not self._garbled:
-            what += f"; on its output it had written {self._junk[-1][:200]!r}"
+            what += f"; on its output it had written {brief(self._junk, _LONGEST)!r}"
         fault = ServerFault(what)
         fault.__cause__ = LastWords(f"\n{tail}") if tail else None
         return fault
+
+    def _reason(self, error: BaseException, during: str, ending: str) -> str:
+        """What was wrong. How a server ended says something only if that is why: else we have ended it since."""
+        error = _first(error)
+        if self._garbled:
+            return f"the server wrote {brief(self._garbled, _LONGEST)!r} where a message was due"
+        if isinstance(error, TimeoutError | CancelledError):
+            seconds = self._start_timeout if during == _HANDSHAKE else self._timeout
+            if during == _HANDSHAKE and self.tools:
+                return f"the server's list of tools, {len(self.tools)} so far, had not ended after {seconds:g} seconds"
+            return f"nothing came from the server for {seconds:g} seconds ({during}), and it was given up"
+        if _is_loss(error) and ending:
+            return f"the server {ending} ({during})"
+        if isinstance(error, mcp.MCPError) and not _is_loss(error):
+            return f"the server answered an error ({during}): {_words(error)}"
+        if isinstance(error, pydantic.ValidationError):
+            return f"what the server answered cannot be read ({during}): {_words(error)}"
+        if during == _HANDSHAKE:
+            what = "cannot be reached" if self._stderr is None else "does not speak as it should"
+            return f"the server {what}: {_words(error)}"
+        return f"the connection to the server ended ({during}): {_words(error)}"
 
     def _end(self) -> None:
         if self._living is None:
@@ -201,7 +223,7 @@ class Connection:
             return ""
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - 4 * _TAIL))
-        return str(self._stderr.buffer.read().decode("utf-8", "replace"))[-_TAIL:].rstrip()
+        return brief(self._stderr.buffer.read().decode("utf-8", "replace"), -_TAIL).rstrip()
 
 
 def to_command(
@@ -218,7 +240,7 @@ def to_command(
     Raises:
         ServerFault: it cannot be run, or is no MCP server.
     """
-    guarded = [sys.executable, "-I", "-S", str(_GUARD), *command]
+    guarded = [sys.executable, "-I", "-S", str(guard.__file__), *command]
     parameters = mcp.StdioServerParameters(
         command=guarded[0], args=guarded[1:], env=dict(variables), cwd=folder, encoding_error_handler="replace"
     )
@@ -246,20 +268,43 @@ def to_url(url: str, headers: Mapping[str, str], timeouts: Timeouts) -> Connecti
     return Connection(transport, timeouts)
 
 
-def _offending(error: Exception) -> str:
-    """The line that could not be read."""
-    details = getattr(error, "errors", None)
-    found = details()[0].get("input") if callable(details) else None
-    return str(found if isinstance(found, str) else error)
+def _offending(error: Exception) -> tuple[str, bool]:
+    """What could not be read as a message, and whether it was meant as an answer: then no other will come."""
+    inputs = [problem["input"] for problem in error.errors()] if isinstance(error, pydantic.ValidationError) else []
+    for found in inputs:
+        if isinstance(found, dict):  # a line that was JSON
+            return json.dumps(found, ensure_ascii=False), "jsonrpc" in found and "method" not in found
+    line = next((found for found in inputs if isinstance(found, str)), str(error))
+    return line, '"jsonrpc"' in line
+
+
+def _first(error: BaseException) -> BaseException:
+    """Of a group of errors the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether the connection was lost; a server may use the SDK's number for it in an answer of its own."""
+    if isinstance(error, mcp.MCPError):
+        return error.code == CONNECTION_CLOSED and error.message == _CLOSED
+    return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError | anyio.EndOfStream)
 
 
 def _words(error: BaseException) -> str:
-    """An error in the server's words; a group of errors by its first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    """An error in the server's words; what has another form than it should, by its place and what stands there."""
+    error = _first(error)
+    if isinstance(error, pydantic.ValidationError):
+        return "; ".join(map(_problem, error.errors()[:_MOST_PROBLEMS]))
     if not isinstance(error, mcp.MCPError):
         return said(error)
     data = error.data
     if isinstance(data, dict):
         data = data.get("message") or data.get("detail") or data
-    return f"{error.message}: {data}" if data else error.message
+    return brief(f"{error.message}: {data}" if data else error.message, _LONGEST_WORDS)
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, found["loc"]))
+    return f"{place}: {found['msg']}, and it is {brief(json.dumps(found['input'], default=str), _LONGEST)}"

@@ -18,6 +18,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _GRACE = 0.5  # seconds between the end of stdin and the kill
 _NOT_FOUND = 127
 _LINUX = sys.platform.startswith("linux")
+_MARK = "\n(the server "
+WELL = "exited with status 0"
+"""The ending of a command that did what it should."""
 
 
 def main() -> None:
@@ -32,9 +35,15 @@ def main() -> None:
     ended, status = os.wait()
     while ended != server:  # an orphan of the server's, which comes to us
         ended, status = os.wait()
-    os.write(2, f"\n(the server {_ending(status)})\n".encode())
+    os.write(2, f"{_MARK}{_ending(status)})\n".encode())
     _kill_the_rest()
     os._exit(0)
+
+
+def parted(printed: str) -> tuple[str, str]:
+    """What a command printed, and its ending as this file's last line has it; no ending if that line is not there."""
+    before, _, ending = printed.rpartition(_MARK)
+    return (before, ending.partition(")")[0]) if _MARK in printed else (printed, "")
 
 
 def _become(command: list[str]) -> None:

@@ -4,6 +4,9 @@ import os
 import shutil
 import sys
 import warnings
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forget_datasets.errors import UserError
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
     from forget_eval.isolation.environments import Environment
     from forget_eval.mcp_servers.connection import Connection
 
-_TAIL = 8  # lines of what a server printed last
+_OURS = {path.name: path for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem != "proposal"}
+_PROGRAMS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
 
 
 class Host:
@@ -28,22 +32,27 @@ class Host:
         mapping: says how it is started.
         embed: answers the server's wishes for vectors; None if it has none.
         wanted_by: begins the message of an error.
+        limit: seconds that a call may last, None for what the mapping says.
 
     Attributes:
         version: of the mapped distribution if there is one, else as the server gives it.
         configuration: what a manifest says of it.
+        folder: that it may write to; its home is in it.
 
     Raises:
         UserError: its environment is not there, it does not start, or it lacks a tool that the mapping names.
     """
 
-    def __init__(self, mapping: ServerMapping, embed: Embedder | None, wanted_by: str) -> None:
+    def __init__(
+        self, mapping: ServerMapping, embed: Embedder | None, wanted_by: str, limit: float | None = None
+    ) -> None:
         require("mcp", "mcp", wanted_by)
-        self._mapping, self._server = mapping, mapping.server
+        self._mapping, self._server, self._limit = mapping, mapping.server, limit
         self._python, environment = _python(self._server.get("environment"), wanted_by)
         self._connection: Connection | None = None
         self._endpoint: Any = None
         self._scratch = Scratch()
+        self.folder = self._scratch.folder
         try:
             self._values = {**self._variables(), **self._embedding(embed), "here": str(mapping.folder)}
             self._start_checked(wanted_by)
@@ -55,6 +64,7 @@ class Host:
             "mapping": mapping.content,
             "server": self.connection.server,
             "protocol": self.connection.protocol,
+            "files": _hashes(_OURS | self._programs()),
         }
         if environment is not None:
             self.version = environment.packages.get(self._server.get("distribution", ""), self.version)
@@ -80,7 +90,7 @@ class Host:
 
         if self._connection is not None:
             self._connection.close()
-        timeouts = self._mapping.timeouts
+        timeouts = self._mapping.timeouts(self._limit)
         if "url" in self._server:
             url, headers = (filled(self._server.get(key, {}), self._values) for key in ("url", "headers"))
             self._connection = connection.to_url(url, headers, timeouts)
@@ -103,13 +113,12 @@ class Host:
         self._scratch.close()
 
     def _start_checked(self, wanted_by: str) -> None:
-        from forget_eval.mcp_servers.connection import ServerFault
+        from forget_eval.mcp_servers.connection import ServerFault, described
 
         try:
             self.restart()
         except ServerFault as error:
-            tail = str(error.__cause__ or "").strip().splitlines()[-_TAIL:]
-            raise UserError("\n    ".join([f"{wanted_by}: {error}", *tail])) from error
+            raise UserError(f"{wanted_by}: {described(error)}") from error
         require_tools(self._mapping, self.connection.tools)
 
     def _command(self, values: dict[str, Any]) -> list[str]:
@@ -118,6 +127,12 @@ class Host:
         for word in self._server["command"]:
             words += self._python if word == "{python}" else [str(filled(word, values))]
         return words
+
+    def _programs(self) -> dict[str, Path]:
+        """The programs that the command names by their files, such as a launcher beside the mapping."""
+        values = self._values | {"data": "", "python": ""}
+        words = {word: Path(str(filled(word, values))) for word in self._server.get("command", ())}
+        return {word: path for word, path in words.items() if path.suffix in _PROGRAMS and os.path.isfile(path)}
 
     def _variables(self) -> dict[str, str]:
         wanted = [name for name in placeholders(self._server) if name.startswith(ENVIRONMENT)]
@@ -141,6 +156,11 @@ class Host:
         with self._scratch.home():
             inside = {name: value.replace(self._scratch.folder, folder) for name, value in os.environ.items()}
         return inside | own
+
+
+def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    """So that a run does not go on with a file that was edited."""
+    return {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
 
 
 def _python(name: str | None, wanted_by: str) -> "tuple[list[str], Environment | None]":

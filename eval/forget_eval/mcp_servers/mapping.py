@@ -11,9 +11,14 @@
 An operation whose arguments hold {query} leaves the choice to the server. With {id} or {ids} the shared policies choose
 among what is recalled (`recall` overrides arguments of the recall tool) or, for a purge, among all that was inscribed.
 A supersede that does not hand over {text} inscribes the new text afterwards.
+
+`timeout` is how long a call may last, in seconds; where a command has a limit of its own, the shorter of the two holds.
+`start_timeout` is how long the server may take until it has listed its tools; without it the command's limit, but 60
+seconds at most.
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -116,10 +121,15 @@ class ServerMapping:
         """Whether the server is to fetch its vectors from us."""
         return any(name in placeholders(self.server) for name in ("embeddings_url", "dim"))
 
-    @property
-    def timeouts(self) -> tuple[float, float]:
-        """Seconds for the start of the server with its handshake, and for each call."""
-        return float(self.server.get("start_timeout", _TIMEOUT)), float(self.server.get("timeout", _TIMEOUT))
+    def timeouts(self, limit: float | None = None) -> tuple[float, float]:
+        """Seconds for the start of the server with its handshake, and for each call.
+
+        Args:
+            limit: of the command for a call, None if it has none.
+        """
+        most = math.inf if limit is None else limit
+        start = self.server.get("start_timeout", min(most, _TIMEOUT))
+        return float(start), float(min(most, self.server.get("timeout", _TIMEOUT if limit is None else limit)))
 
     @property
     def scale(self) -> Scale:

@@ -3,13 +3,17 @@
 What is a guess, a comment in the file says. Nothing is called, so what the tools answer is not known.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tomlkit
+
 from forget_datasets.rows import OPERATIONS
+from forget_eval.mcp_servers import schemas
+from forget_eval.mcp_servers.templates import placeholders
+from forget_eval.report.results import printable
 
 _VERBS = {
     "inscribe": ("inscribe", "remember", "memorize", "add", "store", "save", "insert", "create", "write", "put"),
@@ -33,27 +37,32 @@ _WANTED = {
     "purge": ("ids", "id", "query", "namespace"),
 }
 _NEEDED = {"inscribe": {"text"}, "recall": {"query"}, "supersede": {"id"}}
-_STAND_INS = {"string": "forget-eval", "integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_BARE = re.compile(r"[\w-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
 class _Guess:
-    """A tool that may do an operation, and what its arguments would be; `made_up` are those that nobody knows."""
+    """A tool that may do an operation, and what its arguments would be.
+
+    Attributes:
+        made_up: arguments that nobody knows.
+        lacking: arguments that it wants, and for which a mapping can hold no value.
+        rank: the lowest is taken.
+    """
 
     tool: str
     arguments: dict[str, Any]
     made_up: list[str]
+    lacking: list[str]
     rank: tuple[int, ...]
 
     @property
     def wants(self) -> set[str]:
-        return set(re.findall(r"\{(\w+)\}", json.dumps(self.arguments)))
+        return set(placeholders(self.arguments))
 
 
 def propose(tools: Iterable[Any], server: Mapping[str, Any]) -> str:
-    """The text of a mapping.
+    """The text of a mapping, as TOML that steers no terminal.
 
     Args:
         tools: the SDK's.
@@ -65,6 +74,7 @@ def propose(tools: Iterable[Any], server: Mapping[str, Any]) -> str:
         nouns = _words(guesses["inscribe"].tool) if "inscribe" in guesses else set()
         if found := _guess(section, known, nouns):
             guesses[section] = found
+    usable = {section: guess for section, guess in guesses.items() if not guess.lacking}
     lines = [
         "# Begun by `forget-eval mcp inspect` from the names of the server's tools: read it before you trust it.",
         "",
@@ -73,9 +83,13 @@ def propose(tools: Iterable[Any], server: Mapping[str, Any]) -> str:
     ]
     if "command" in server:
         lines.append('# Does it store below its home? If not, say where:   env = { SOME_VARIABLE = "{data}/store.db" }')
+    stray = ", ".join(f"{{{name}}}" for name in placeholders(server))
+    if stray:
+        lines.append(f"# Here {stray} would stand for something else: the server must be started in another way.")
     for section in _VERBS:
         lines += ["", *_section(section, guesses.get(section))]
-    return "\n".join([*lines, "", *_reset(guesses, "url" in server), ""])
+    lines += ["", *_reset(usable, "url" in server), ""]
+    return "\n".join(map(_escaped, lines))
 
 
 def _guess(section: str, tools: Sequence[Any], nouns: set[str]) -> _Guess | None:
@@ -89,50 +103,51 @@ def _fitting(section: str, tool: Any, nouns: set[str]) -> _Guess | None:
     position = next((i for i, verb in enumerate(verbs) if verb in words), None)
     if position is None:
         return None
-    arguments, made_up = _arguments(section, tool.input_schema or {})
-    guess = _Guess(tool.name, arguments, made_up, (-len(words & nouns), position, len(made_up), len(tool.name)))
+    arguments, made_up, lacking = _arguments(section, tool)
+    rank = (len(lacking), -len(words & nouns), position, len(made_up), len(tool.name))
+    guess = _Guess(tool.name, arguments, made_up, lacking, rank)
     choices = {"query", "id", "ids"} & guess.wants
     is_enough = _NEEDED[section] <= guess.wants if section in _NEEDED else bool(choices)
     return guess if is_enough else None
 
 
-def _arguments(section: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    properties, required = schema.get("properties") or {}, schema.get("required") or ()
+def _arguments(section: str, tool: Any) -> tuple[dict[str, Any], list[str], list[str]]:
+    """What a tool would be given, and the names of what is made up of it, and of what it wants and cannot be given."""
+    known = schemas.arguments(tool)
     arguments: dict[str, Any] = {}
     for what in _WANTED[section]:
         if what in ("id", "query") and {"{id}", "{ids}"} & {str(value) for value in arguments.values()}:
             continue
-        name = next((name for name in _candidates(what, properties) if name not in arguments), None)
+        name = next((name for name in _candidates(what, known) if name not in arguments), None)
         if name is not None:
             arguments[name] = f"{{{what}}}"
-    if section == "inscribe" and "messages" in properties and "{text}" not in arguments.values():
+    if section == "inscribe" and "messages" in known and "{text}" not in arguments.values():
         arguments["messages"] = [{"role": "user", "content": "{text}"}]
-    made_up = [name for name in required if name not in arguments]
-    return arguments | {name: _stand_in(properties.get(name, {})) for name in made_up}, made_up
+    made_up, lacking = {}, []
+    for name in (name for name in schemas.required(tool) if name not in arguments):
+        try:
+            made_up[name] = schemas.stand_in(known.get(name))
+        except schemas.NoValue:
+            lacking.append(name)
+    return arguments | made_up, list(made_up), lacking
 
 
-def _candidates(what: str, properties: Mapping[str, Any]) -> Iterator[str]:
+def _candidates(what: str, known: Mapping[str, Any]) -> Iterator[str]:
     """Arguments that may be what is wanted, the likeliest first."""
     if what in ("id", "ids"):
         others = _ARGUMENTS["namespace"]
-        yield from (n for n in properties if n not in others and (n == what or n.lower().endswith(f"_{what}")))
+        yield from (n for n in known if n not in others and (n == what or n.lower().endswith(f"_{what}")))
         return
-    yield from (name for name in _ARGUMENTS[what] if name in properties and not _is_nested(properties[name]))
-
-
-def _is_nested(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") in ("array", "object")
-
-
-def _stand_in(schema: Mapping[str, Any]) -> Any:
-    if schema.get("enum"):
-        return schema["enum"][0]
-    return _STAND_INS.get(str(schema.get("type", "string")), "forget-eval")
+    yield from (name for name in _ARGUMENTS[what] if name in known and not schemas.is_nested(known[name]))
 
 
 def _section(section: str, guess: _Guess | None) -> Iterator[str]:
     if guess is None:
         yield f"# No tool looks like {section}: {', '.join(_VERBS[section])}."
+        return
+    if guess.lacking:
+        names = ", ".join(f"'{printable(name)}'" for name in guess.lacking)
+        yield f"# {printable(guess.tool)} looks like {section}, but wants {names}, and TOML has no value that would do."
         return
     yield f"[{section}]"
     if section in OPERATIONS:
@@ -140,7 +155,7 @@ def _section(section: str, guess: _Guess | None) -> Iterator[str]:
     yield f"tool = {_toml(guess.tool)}"
     yield f"arguments = {_toml(guess.arguments)}"
     for name in guess.made_up:
-        yield f"# '{name}' is required, and its value made up."
+        yield f"# '{printable(name)}' is required, and its value made up."
     if section == "inscribe":
         yield '# id = "path.to.id"   where the answer has the new id, if it is not found by itself'
     if section == "recall":
@@ -170,8 +185,12 @@ def _words(name: str) -> set[str]:
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        inner = (f"{name if _BARE.fullmatch(name) else _toml(name)} = {_toml(each)}" for name, each in value.items())
-        return f"{{ {', '.join(inner)} }}" if value else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+        table = tomlkit.inline_table()
+        table.update(value)
+        return table.as_string()
+    return str(tomlkit.item(value).as_string())
+
+
+def _escaped(line: str) -> str:
+    """What TOML lets stand in a text and a terminal may obey, as TOML's escape of it."""
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forget_datasets.errors import UserError, unknown
+from forget_eval.mcp_servers import schemas
 from forget_eval.mcp_servers.mapping import Call, ServerMapping
 
 
@@ -21,17 +22,16 @@ def require_tools(mapping: ServerMapping, tools: Mapping[str, Any]) -> None:
     for call in mapping.calls.values():
         if call.tool not in tools:
             raise UserError(f"mapping '{mapping.name}', [{call.section}]: {unknown('tool', call.tool, tools)}")
-        for problem in _misgiven(call, tools[call.tool].input_schema or {}):
+        for problem in _misgiven(call, tools[call.tool]):
             raise UserError(f"mapping '{mapping.name}', [{call.section}]: {problem}")
 
 
-def _misgiven(call: Call, schema: Mapping[str, Any]) -> Iterable[str]:
-    known = schema.get("properties") or {}
-    given = call.arguments
-    if known and not schema.get("additionalProperties"):
+def _misgiven(call: Call, tool: Any) -> Iterable[str]:
+    known, given = schemas.arguments(tool), call.arguments
+    if known and not schemas.takes_others(tool):
         for name in (*given, *(call.keys.get("recall", {}) if call.section == "recall" else ())):
             if name not in known:
                 yield str(unknown(f"argument of tool {call.tool}", name, known))
-    for name in schema.get("required", ()):
+    for name in schemas.required(tool):
         if name not in given:
             yield f"tool {call.tool} wants an argument '{name}'."

@@ -3,7 +3,6 @@
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,20 @@ from forget_datasets.membehave.screening import check_triplet
 from forget_datasets.rows import LEVELS, Item
 from forget_datasets.schema import SCHEMAS
 from forget_datasets.shards import read_rows
-from forget_eval import embedding, guest, runner, runs
+from forget_eval import embedding, guest, runs
 from forget_eval.bootstrap import SEED
 from forget_eval.data import Dataset
 from forget_eval.isolation.selection import Isolation
 from forget_eval.membehave import replay, systems
 from forget_eval.membehave.bridge import DEPTH
 from forget_eval.membehave.systems import Settings
+from forget_eval.parallel.seats import ItemRow, ItemSeat
+from forget_eval.parallel.stage import Stages, stage
 from forget_eval.progress import progress
 from forget_eval.redaction import redact
-from forget_eval.transcripts import Transcript
+from forget_eval.runner import Options
 
 TRIPLET = len(LEVELS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """An item as the runner knows rows."""
-
-    item: Item
-
-    @property
-    def id(self) -> str:
-        """The item's id."""
-        return self.item.item_id
 
 
 def items(dataset: Dataset) -> Iterator[Item]:
@@ -95,6 +84,8 @@ def run_system(
     settings: Settings,
     force: bool = False,
     isolation: Isolation | None = None,
+    workers: int = 1,
+    staged: Stages = stage,
 ) -> int:
     """Runs a system on a MemBehave config, or goes on with a run that was cut off; returns how many items it played.
 
@@ -106,6 +97,9 @@ def run_system(
         settings: how a memory becomes an assistant.
         force: whether a run that is there is started over.
         isolation: whether the system gets a process of its own, and its limits.
+        workers: processes that play side by side, a triplet each, if the system may run in several. The transcripts are
+            the same.
+        staged: where they play, if not on this machine.
 
     Raises:
         UserError: an unknown system, rows that are no triplets, or the folder holds a run with other parameters.
@@ -113,38 +107,26 @@ def run_system(
             on.
     """
     require_triplets(dataset)
-    with guest.apart():
-        system = systems.load(name, embed, settings, isolation)
-        try:
-            shared = embed if systems.wants_embedder(name, isolation) else None
-            return _played(dataset, name, folder, system, shared, force)
-        finally:
-            guest.close(system.assistant, f"adapter '{name}'")
+    shared = embed if systems.wants_embedder(name, isolation) else None
+    count = min(dataset.n, workers if workers == 1 or systems.may_be_several(name, isolation) else 1)
+    with staged(ItemSeat(name, settings, isolation), shared, count) as players:
+        manifest = runs.describe(folder, dataset, players.adapter, shared, DEPTH)
+        manifest["assistant"] = redact(players.made)
+        manifest["seeds"]["bootstrap"] = SEED
+        with (
+            runs.opened(folder, manifest, force) as writer,
+            progress(name, dataset.n, len(writer.done)) as watch,
+        ):
+            how = Options(_texts, shared, watch, chunk=TRIPLET, together=_triplet)
+            return players.run(map(ItemRow, items(dataset)), writer, how)
 
 
-def _played(
-    dataset: Dataset,
-    name: str,
-    folder: Path,
-    system: systems.System,
-    embed: "embedding.Embedder | None",
-    force: bool,
-) -> int:
-    made = {key: value for key, value in system.made.items() if isinstance(value, str)}
-    play = replay.Replay(system.assistant, **made)
+def _texts(row: ItemRow) -> Iterator[str]:
+    return replay.texts(row.item)
 
-    def played(row: _Row) -> Transcript:
-        return play(row.item)
 
-    def texts(row: _Row) -> Iterator[str]:
-        return replay.texts(row.item)
-
-    with (
-        runs.opened(folder, _manifest(folder, dataset, system, embed), force) as writer,
-        progress(name, dataset.n, len(writer.done)) as watch,
-    ):
-        rows = map(_Row, items(dataset))
-        return runner.run(rows, played, writer, texts=texts, embed=embed, watch=watch, chunk=TRIPLET)
+def _triplet(row: ItemRow) -> str:
+    return row.item.triplet_id
 
 
 def build_data(folder: Path, parameters: Mapping[str, Any]) -> None:
@@ -158,15 +140,6 @@ def build_data(folder: Path, parameters: Mapping[str, Any]) -> None:
 
     print(f"building {folder}", file=sys.stderr)
     build_membehave(folder, **parameters)
-
-
-def _manifest(
-    folder: Path, dataset: Dataset, system: systems.System, embed: "embedding.Embedder | None"
-) -> runs.Manifest:
-    manifest = runs.describe(folder, dataset, system.adapter, embed, DEPTH)
-    manifest["assistant"] = redact(system.made)
-    manifest["seeds"]["bootstrap"] = SEED
-    return manifest
 
 
 def _rows(shards: Sequence[Any]) -> Iterator[dict[str, Any]]:

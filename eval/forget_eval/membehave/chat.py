@@ -163,7 +163,8 @@ class Chat:
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
-            return portal.call(self._exchange, payload)
+            body: bytes = portal.call(self._exchange, payload)
+        return body
 
     async def _exchange(self, payload: Mapping[str, Any]) -> bytes:
         from anyio import fail_after

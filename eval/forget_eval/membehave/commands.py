@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from forget_eval.isolation.selection import Isolation
     from forget_eval.membehave.judges import ChatJudge
     from forget_eval.membehave.systems import Settings
+    from forget_eval.parallel.stage import Stages
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Options = Mapping[str, Any]
@@ -87,6 +88,8 @@ def bench(
     force: bool,
     isolation: "Isolation",
     repeats: int = 1,
+    workers: int = 1,
+    staged: "Stages | None" = None,
 ) -> list[Played]:
     """Builds the dataset, runs each system with each policy, and scores.
 
@@ -108,8 +111,9 @@ def bench(
     build_data(root / "data", {"triplets": options["triplets"] or _TRIPLETS, "seed": _SEED if seed is None else seed})
     dataset = open_dataset(str(root / "data"), "membehave", options["config"] or "default")
     for one in played:
-        for folder in runs.repeat_folders(one.folder, repeats):
-            run(dataset, one.name, folder, embed, settings[one.policy], force, isolation)
+        for number, folder in enumerate(runs.repeat_folders(one.folder, repeats), 1):
+            made = replace(settings[one.policy], fresh=force, repeat=number)
+            run(dataset, one.name, folder, embed, made, force, isolation, workers, staged)
             score(folder, judge=judge)
     return played
 
@@ -122,11 +126,14 @@ def run(
     settings: "Settings",
     force: bool,
     isolation: "Isolation",
+    workers: int = 1,
+    staged: "Stages | None" = None,
 ) -> None:
     """Runs one system, and says on stderr what was done."""
     from forget_eval.membehave.bench import run_system
+    from forget_eval.parallel.stage import stage
 
-    played = run_system(dataset, name, folder, embed, settings, force, isolation)
+    played = run_system(dataset, name, folder, embed, settings, force, isolation, workers, staged or stage)
     what = f"{played} items run" if played else "finished before, nothing to do"
     policy = "" if settings.forget_policy == _DEFAULT_POLICY else f", forget policy {settings.forget_policy}"
     click.echo(f"{name}{policy}: {what}, {dataset.n} in {folder}", err=True)
@@ -141,6 +148,8 @@ def run_one(
     force: bool,
     isolation: "Isolation",
     repeats: int = 1,
+    workers: int = 1,
+    staged: "Stages | None" = None,
 ) -> None:
     """The command `run`: names are looked up before the data is read."""
     from forget_eval import runs
@@ -149,8 +158,9 @@ def run_one(
     settings = settings_for(options)
     embed = embedder_for([name], embedder, isolation)
     dataset = open_data()
-    for place in runs.repeat_folders(folder, repeats):
-        run(dataset, name, place, embed, settings, force, isolation)
+    for number, place in enumerate(runs.repeat_folders(folder, repeats), 1):
+        made = replace(settings, fresh=force, repeat=number)
+        run(dataset, name, place, embed, made, force, isolation, workers, staged)
 
 
 def of_membehave(folders: Sequence[Path]) -> list[Path]:

@@ -29,18 +29,25 @@ class Model:
     name: str
     options: Mapping[str, Any] = field(default_factory=lambda: dict(OPTIONS))
 
-    def connect(self) -> Chat:
+    def connect(self, fresh: bool = False, repeat: int = 1) -> Chat:
         """A client that keeps replies on disk. Raises UserError for a URL that is none, or a missing package."""
-        return Chat(self.url, self.name, options=self.options, cache=cache_folder())
+        return Chat(self.url, self.name, options=self.options, cache=cache_folder(), fresh=fresh, repeat=repeat)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a memory is made an assistant. An assistant of its own and a control take no notice of it."""
+    """How a memory is made an assistant. An assistant of its own and a control take no notice of it.
+
+    Attributes:
+        fresh: whether the model is asked again what it was asked in earlier runs.
+        repeat: which repeat of a run this is.
+    """
 
     forget_policy: str = "named"
     answerer: str = "extractive"
     model: Model | None = None
+    fresh: bool = False
+    repeat: int = 1
 
     def check(self) -> None:
         """Raises UserError for an unknown policy or answerer, and for a chat answerer without a model."""
@@ -72,6 +79,11 @@ def wants_embedder(name: str, isolation: Isolation | None = None) -> bool:
     return not is_control(name) and selection.wants_embedder(name, isolation, _KINDS, [*CONTROLS])
 
 
+def may_be_several(name: str, isolation: Isolation | None = None) -> bool:
+    """Whether a system may run in several processes; see `selection.may_be_several`."""
+    return is_control(name) or selection.may_be_several(name, isolation, _KINDS, [*CONTROLS])
+
+
 def load(name: str, embed: Embedder | None, settings: Settings, isolation: Isolation | None = None) -> System:
     """The system of a name: a control, a memory behind the bridge, or an assistant of its own.
 
@@ -96,7 +108,8 @@ def cache_folder() -> Path:
 
 
 def _bridged(memory: Any, settings: Settings) -> System:
-    chat = settings.model.connect() if settings.answerer == "chat" and settings.model else None
+    model = settings.model if settings.answerer == "chat" else None
+    chat = model.connect(settings.fresh, settings.repeat) if model else None
     bridge = Bridge(memory, answerer(settings.answerer, chat), policy(settings.forget_policy))
     made: dict[str, Any] = {"answerer": settings.answerer, "forget_policy": settings.forget_policy}
     made["recall"] = {"default": DEPTH, **DEPTH_OF}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forget_datasets.rows import FAMILIES
+from forget_eval import residue_notes
 from forget_eval.report.results import Result
 
 COLUMNS = ("overall", *FAMILIES)
@@ -52,7 +53,8 @@ def title(results: Sequence[Result]) -> str:
 
 def notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know to read the rates: the store against k, embedders, who does what, what broke."""
-    return [*_store(results), *_embedders(results), *filter(None, map(_system, results)), *_troubles(results)]
+    systems = [*filter(None, map(_system, results)), *filter(None, map(_residue, results))]
+    return [*_store(results), *_embedders(results), *systems, *_troubles(results)]
 
 
 def _percent(found: Mapping[str, Any], places: int) -> str:
@@ -102,6 +104,10 @@ def _system(result: Result) -> str | None:
     done = "; ".join(f"{', '.join(operations)} {how}" for how, operations in by_kind.items())
     told = " It is told each case before it is asked." if result.control else ""
     return f"{result.label}{what}: {done or 'no operation of forgetting'}.{told}"
+
+
+def _residue(result: Result) -> str | None:
+    return residue_notes.note(result.folder, result.label)
 
 
 def _troubles(results: Sequence[Result]) -> list[str]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forget_datasets.rows import LEVELS
-from forget_eval import runs, scores
+from forget_eval import residue_notes, runs, scores
 from forget_eval.membehave.disclosure import Label
 from forget_eval.report import cells
 from forget_eval.report.results import Answers, Scored, grouped
@@ -203,6 +203,8 @@ def notes(results: Sequence[Result]) -> Iterator[str]:
             yield _made(result)
         for judge in result.judged:
             yield _judge(result, judge)
+        if residue := residue_notes.note(result.folder, result.label):
+            yield residue
         if result.first_error:
             yield f"{result.label} broke, first in {result.first_error}"
         if unscored := result.summary["statuses"]["unscored"]:

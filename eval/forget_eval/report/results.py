@@ -39,7 +39,7 @@ class Result(Scored):
 
     Attributes:
         stores: how many texts were inscribed in each case that got so far.
-        lacking: for each operation that the system lacks, the cases that ended there.
+        lacking: for each operation that the system lacks, the cases that ended there; also for their language.
     """
 
     stores: tuple[int, ...]
@@ -102,6 +102,8 @@ def _result(scored: Scored, answers: Answers) -> Result:
     for answer in answers:
         if answer["operations"] or answer["final"] is not None:
             stores.append(answer["store"])
+        if answer["status"] == "n/a" and not answer["operations"]:
+            lacking["the language"] += 1
         lacking.update(operation["op"] for operation in answer["operations"] if operation["status"] == "n/a")
     return Result(**vars(scored), stores=tuple(stores), lacking=dict(lacking))
 
