@@ -12,7 +12,7 @@ SERVERS := lethe-mcp
 # Systems with servers of their own, or a model's runtime: large environments, and minutes to start and stop them all.
 STARTED := graphiti letta hipporag
 
-.PHONY: venv bench test test-systems test-servers lint
+.PHONY: venv bench benchmark test test-systems test-servers lint
 
 venv: $(VENV)/.installed
 
@@ -32,6 +32,12 @@ bench: venv
 	$(BIN)/forget-eval bench membehave --triplets 6 --seed 42 --out runs/membehave $(SYSTEMS) --adapter redactor \
 	    --forget-policy named --forget-policy single
 	$(BIN)/forget-eval report runs/forgeteval-en runs/membehave --out runs/report --png
+
+# Everything that docs/performance.md says, measured anew; best on a machine that does nothing else.
+benchmark: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
+benchmark: venv
+	$(BIN)/forget-eval env create mem0
+	$(BIN)/python scripts/benchmark.py
 
 lint: venv
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Runs the systems of the ForgetEval spec on our cases, and writes the table of docs/results.md beside what it publishes.
+"""Runs the systems of the ForgetEval spec on our cases, and writes the table of docs/results.md.
 
 Every run is a run folder that goes on where it was cut off, so this can be stopped and started again. A system runs in
 its environment (`forget-eval env create NAME`) if it has one. The text around the table is written by hand.

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyfastcdc")
 
-from scripts import reupload
+from scripts.measures import reupload
 
 LARGEST = 128 << 10
 

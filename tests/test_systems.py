@@ -52,7 +52,11 @@ RESIDUE = {  # after a purge, after maintenance, and the file; Qdrant's answer i
     "mempalace": ("yes", "yes", "palace/chroma.sqlite3"),  # its repair keeps a copy of what it repaired
     "chroma": ("yes", "yes", "chroma.sqlite3"),  # its queue of writes
     "lancedb": ("yes", "no", "1/facts.lance/"),
-    "graphiti": ("yes", "yes", "appendonlydir/appendonly.aof.1.incr.aof"),  # FalkorDB's stream of recent queries
+    "graphiti": (
+        "yes",
+        "yes or unknown",
+        "appendonlydir/appendonly.aof.1.incr.aof",
+    ),  # a stream of queries
     "letta": ("yes", "yes", "0/data/pg_wal/"),  # PostgreSQL uses the segments of its log again as they are
 }
 
@@ -83,7 +87,8 @@ def test_what_a_purge_leaves_in_the_files(name: str) -> None:
     interpreter(name)
     before, after, file = RESIDUE[name]
     found = residue.measure(name, HashedTrigrams())
-    assert (str(found.before.answer), found.after and str(found.after.answer)) == (before, after)
+    assert str(found.before.answer) == before
+    assert (found.after and str(found.after.answer)) in (after.split(" or ") if after else [None])
     assert found.before.found == found.purged == 3
     assert found.before.files[0].startswith(file)
 

@@ -1,5 +1,6 @@
 """The list of adapters: what each is, whether it can be run here, and how it does the three operations."""
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from forget_eval.mcp_servers import mapping
 from forget_eval.packages import PROJECT, install_line, version
 
 ABSENT = "n/a"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 BUILT_IN = "built in"
 COLUMNS = (*OPERATIONS, "ids by", "needs")
 """Of both tables, after the name and the package."""
@@ -28,6 +30,7 @@ class Row:
         name: of the adapter.
         package: that it judges, empty for what is built in.
         tried: the version that the adapter was tried with, empty if it is this project's own.
+        tried_on: the day of that, as 2026-11-30; empty where nothing was tried.
         version: that is installed in this Python, None if none is.
         environment: the version in the adapter's environment, None if there is none.
         install: the commands that get the package; empty if none is needed.
@@ -39,6 +42,7 @@ class Row:
     name: str
     package: str
     tried: str
+    tried_on: str
     version: str | None
     environment: str | None
     install: list[str]
@@ -62,8 +66,10 @@ def entries(row: Row) -> list[str]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """The table of README: nothing in it depends on what is installed."""
-    lines = [["adapter", "package, version tried", *COLUMNS], ["---"] * (2 + len(COLUMNS))]
-    lines += [[f"`{row.name}`", f"{row.package} {row.tried}".strip() or BUILT_IN, *entries(row)] for row in rows]
+    headings = ["adapter", "package, version tried", "on", *COLUMNS]
+    lines = [headings, ["---"] * len(headings)]
+    for row in rows:
+        lines.append([f"`{row.name}`", f"{row.package} {row.tried}".strip() or BUILT_IN, row.tried_on, *entries(row)])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -78,6 +84,7 @@ def _row(name: str, adapter: type, source: str) -> Row:
         name=name,
         package=package,
         tried=stated(adapter, "tried"),
+        tried_on=_tried_on(place) if stated(adapter, "tried") else "",
         version=None if stated(adapter, "environment") else version(package or PROJECT),
         environment=environment.packages.get(package) if environment else None,
         install=_install(place, package, stated(adapter, "extra")),
@@ -85,6 +92,13 @@ def _row(name: str, adapter: type, source: str) -> Row:
         choosers={op: how["chooser"] for op, how in done.items()},
         needs="; ".join(filter(None, needs)),
     )
+
+
+def _tried_on(place: str) -> str:
+    """The day that the first line of an environment's requirements names."""
+    wanted = requirements.packaged(place)
+    found = _DAY.search(wanted.content.partition("\n")[0]) if wanted else None
+    return found[0] if found else ""
 
 
 def _install(place: str, package: str, extra: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Measures what the Hub is sent again after one row of a dataset has changed; prints a Markdown table.
+"""Measures what the Hub is sent again after one row of a dataset has changed.
 
 The Hub stores files as chunks of about 64 KiB that their content delimits, and takes only those that it lacks. What it
 is sent is therefore the bytes of the new file's chunks that the old file does not have. Chunks here are those of
@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyfastcdc import FastCDC
@@ -55,29 +54,13 @@ def measure(folder: Path, dataset: str, config: str, split: str) -> Iterator[dic
         yield {"change": change, "file_bytes": len(new[0]), "sent": sent, "plain": plain}
 
 
-def table(folder: Path, dataset: str, config: str, split: str) -> str:
-    """The figures of a split as a Markdown table."""
-    lines = ["| one row | file, kB | sent again, kB | without content-defined pages, kB |", "|---|---:|---:|---:|"]
+def figures(folder: Path, dataset: str, config: str, split: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns and rows of a table of the figures of a split."""
+    rows = []
     for found in measure(folder, dataset, config, split):
         sizes = (f"{found[name] / 1000:,.0f}" for name in ("file_bytes", "sent", "plain"))
-        lines.append(f"| {found['change']} | {' | '.join(sizes)} |")
-    return "\n".join(lines)
-
-
-@click.command(help=__doc__)
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--config", help="By default the first.")
-@click.option("--split", help="By default the first.")
-def main(folder: Path, config: str | None, split: str | None) -> None:
-    """Prints the table of one split of a built dataset."""
-    from forget_datasets import manifest
-
-    built = manifest.read(folder)
-    config = config or next(iter(built["configs"]))
-    split = split or next(iter(built["configs"][config]["splits"]))
-    click.echo(
-        f"\nOne row of {built['dataset']}, {config}/{split}:\n\n{table(folder, built['dataset'], config, split)}"
-    )
+        rows.append((str(found["change"]), *sizes))
+    return ("one row", "file, kB", "sent again, kB", "without content-defined pages, kB"), rows
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, int]]:
@@ -98,7 +81,3 @@ def _plain(rows: Rows, dataset: str) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(list(rows), SCHEMAS[dataset]), sink, compression="zstd")
     return sink.getvalue().to_pybytes()
-
-
-if __name__ == "__main__":
-    main()
