@@ -1,8 +1,8 @@
 """Environments of their own: made, listed, used and removed with real venvs, from an index that lies in a folder."""
 
 import base64
-import json
 import io
+import json
 import os
 import select as system
 import signal
@@ -67,7 +67,7 @@ def build_wheel(folder, *_):
 """
 
 
-def endless(folder: Path) -> tuple[Path, Path]:
+def endless(folder: Path) -> Path:
     """Puts a package in the index whose making never ends, and gives the pipe to which that writes its process id."""
     pipe, never = folder / "pipe", folder / "never"
     os.mkfifo(pipe)
@@ -83,7 +83,7 @@ def endless(folder: Path) -> tuple[Path, Path]:
             member.size = len(text)
             file.addfile(member, io.BytesIO(text.encode()))
     (folder / "endless.txt").write_text("endless==1\n")
-    return pipe, never
+    return pipe
 
 
 def _digest(text: str) -> str:
@@ -253,12 +253,12 @@ def _command(*arguments: str) -> list[str]:
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched as Linux has it")
 def test_what_a_killed_creation_started_ends_and_is_not_in_the_next_one(folder: Path) -> None:
-    pipe, _ = endless(folder)
+    pipe = endless(folder)
     for number in (signal.SIGTERM, signal.SIGKILL):
         with subprocess.Popen(_command("create", "killed:Thing", "--requirements", "endless.txt")) as command:
             building = os.pidfd_open(int(pipe.read_text()))
             guard = os.pidfd_open(_child(command.pid))
-            assert "in use" in refused_by_another("create", "killed:Thing", "--requirements", "needs.txt")
+            assert "in use" in refused("create", "killed:Thing", "--requirements", "needs.txt")
             command.send_signal(number)
         assert _ended(building)
         assert _ended(guard)  # which holds the lock
@@ -266,12 +266,6 @@ def test_what_a_killed_creation_started_ends_and_is_not_in_the_next_one(folder: 
     found = environments.find("killed:Thing")
     assert found is not None
     assert (found.state, found.packages) == (State.COMPLETE, {"numpy": "9.9", "tinystore": "1.2"})
-
-
-def refused_by_another(*arguments: str) -> str:
-    error = run(*arguments).exception
-    assert isinstance(error, UserError)
-    return str(error)
 
 
 def _child(process: int) -> int:
@@ -284,7 +278,7 @@ def _ended(process: int) -> bool:
     return bool(gone.poll(20_000))
 
 
-def test_an_interrupted_creation_leaves_no_process(folder: Path) -> None:
+def test_an_interrupted_creation_lets_go_of_its_folder(folder: Path) -> None:
     """Whoever waits for the line in which pip begins to build may lose patience there."""
 
     def lose_patience(line: str) -> None:
@@ -294,7 +288,9 @@ def test_an_interrupted_creation_leaves_no_process(folder: Path) -> None:
     (folder / "wheel.txt").write_text(f"{folder}/index/tinystore-1.2-py3-none-any.whl\n")
     wanted = requirements.users(folder / "wheel.txt")
     with pytest.raises(KeyboardInterrupt):
-        environments.create("interrupted:Thing", wanted, interpreters.choose(wanted.requires, None, "it"), lose_patience)
+        environments.create(
+            "interrupted:Thing", wanted, interpreters.choose(wanted.requires, None, "it"), lose_patience
+        )
     found = environments.find("interrupted:Thing")
     assert found is not None
     with locks.held(found.folder, "its making"):

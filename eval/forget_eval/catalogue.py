@@ -68,8 +68,9 @@ def markdown(rows: Sequence[Row]) -> str:
     """The table of README: nothing in it depends on what is installed."""
     headings = ["adapter", "package, version tried", "on", *COLUMNS]
     lines = [headings, ["---"] * len(headings)]
-    for row in rows:
-        lines.append([f"`{row.name}`", f"{row.package} {row.tried}".strip() or BUILT_IN, row.tried_on, *entries(row)])
+    lines += [
+        [f"`{row.name}`", f"{row.package} {row.tried}".strip() or BUILT_IN, row.tried_on, *entries(row)] for row in rows
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

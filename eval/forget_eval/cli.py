@@ -21,7 +21,8 @@ from forget_eval.membehave import commands as membehave
 from forget_eval.on_ray.options import engine_options
 from forget_eval.residue_commands import residue
 from forget_eval.results_commands import leaderboard, publish_results
-from forget_eval.shown import name_files, print_json, runs_in, show, show_played
+from forget_eval.score_commands import report, score
+from forget_eval.shown import name_files, print_json, show_played
 
 if TYPE_CHECKING:
     from forget_eval.bench import Shape
@@ -191,6 +192,7 @@ def bench(
     "--embedder", metavar="NAME", help="Embedder for a system that takes one. [default: that of the language]"
 )
 @click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Run folder. A run that was cut off goes on.")
+@click.option("--upload", metavar="URL", help="Where the run is copied to once it has ended, as s3://bucket/run.")
 @click.option("--force", is_flag=True, help="Start the run over if it is there already.")
 @_REPEATS
 @_WORKERS
@@ -205,6 +207,7 @@ def run(
     name: str,
     embedder: str | None,
     out: Path,
+    upload: str | None,
     force: bool,
     repeats: int,
     workers: int,
@@ -226,74 +229,20 @@ def run(
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
         membehave.run_one(source, name, out, embedder, options, force, isolation, repeats, workers, staged)
-        return
-    membehave.refuse(options, task)
-    from forget_eval import runs
-    from forget_eval.bench import embedder_for
-
-    dataset = open_dataset(data, task, config, revision)
-    embed = embedder_for([name], embedder, dataset.lang, isolation)
-    for folder in runs.repeat_folders(out, repeats):
-        _run(dataset, name, folder, embed, force, isolation, workers, staged)
-
-
-@main.command(short_help="Score runs.")
-@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
-@click.option("--data", metavar="DIR|REPO", help="The dataset of the run. [default: where the run had it]")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@membehave.score_options
-def score(folders: tuple[Path, ...], data: str | None, as_json: bool, **options: Any) -> None:
-    """Score runs from dataset and transcripts alone: scores.parquet and summary.json in each RUN."""
-    from forget_eval import scores
-
-    judge = membehave.judge_for(options)
-    summaries = [scores.score(folder, data, judge) for folder in folders]
-    if as_json:
-        print_json(summaries)
-    for folder in folders:
-        click.echo(f"wrote {folder / scores.SCORES} and {folder / scores.SUMMARY}", err=True)
-
-
-@main.command(short_help="Print the table of scored runs, or write a report.")
-@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
-@click.option("--markdown", is_flag=True, help="Print Markdown.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summaries as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print every rate with its interval as CSV.")
-@click.option("--out", type=_FOLDER, metavar="DIR", help="Write a page, index.html, and its Markdown twin, report.md.")
-@click.option("--png", is_flag=True, help="With --out: write the plots as pictures too.")
-@click.option(
-    "--data",
-    multiple=True,
-    metavar="DIR|REPO",
-    help="With --out: a dataset of the runs, for the page's failures. [default: where the runs had it]",
-)
-def report(
-    folders: tuple[Path, ...],
-    markdown: bool,
-    as_json: bool,
-    as_csv: bool,
-    out: Path | None,
-    png: bool,
-    data: tuple[str, ...],
-) -> None:
-    """Print the table of scored runs, one RUN with its templates, several side by side; or write a whole report.
-
-    A folder of runs, such as `bench` makes, stands for all of them.
-    """
-    if markdown + as_json + as_csv + (out is not None) > 1:
-        raise UserError("choose one of --markdown, --json, --csv and --out.")
-    if out is None and (png or data):
-        raise UserError(f"{'--png' if png else '--data'} goes with --out DIR.")
-    if out is not None:
-        from forget_eval.report.html import write
-
-        click.echo(write(runs_in(folders), out, data, png)[0])
-    elif as_csv:
-        from forget_eval.report.frames import csv
-
-        print(csv(runs_in(folders)), end="")
     else:
-        show(runs_in(folders), as_json, markdown)
+        membehave.refuse(options, task)
+        from forget_eval import runs
+        from forget_eval.bench import embedder_for
+
+        dataset = open_dataset(data, task, config, revision)
+        embed = embedder_for([name], embedder, dataset.lang, isolation)
+        for folder in runs.repeat_folders(out, repeats):
+            _run(dataset, name, folder, embed, force, isolation, workers, staged)
+    if upload:
+        from forget_eval import remote
+
+        remote.upload(out, upload)
+        click.echo(f"uploaded to {upload}", err=True)
 
 
 @main.command(short_help="List the systems that can be run.")
@@ -321,6 +270,8 @@ main.add_command(env)
 main.add_command(mcp)
 main.add_command(compare)
 main.add_command(residue)
+main.add_command(score)
+main.add_command(report)
 main.add_command(verify)
 main.add_command(leaderboard)
 main.add_command(publish_results)

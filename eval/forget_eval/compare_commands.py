@@ -6,12 +6,13 @@ import click
 
 from forget_datasets import console
 from forget_datasets.errors import UserError
+from forget_eval.run_argument import RUN
 
 _FOLDER = click.Path(path_type=Path)
 
 
 @click.command(short_help="Compare scored runs, paired on their cases.")
-@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
+@click.argument("folders", nargs=-1, required=True, type=RUN, metavar="RUN...")
 @click.option("--all-pairs", is_flag=True, help="Compare every run with every other, not with the first alone.")
 @click.option(
     "--flips",
@@ -48,7 +49,7 @@ def compare(
 
 
 @click.command(short_help="Check that the numbers of runs are their own.")
-@click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
+@click.argument("folders", nargs=-1, required=True, type=RUN, metavar="RUN...")
 @click.option("--data", metavar="DIR|REPO", help="The dataset of the runs. [default: where they had it]")
 @click.option(
     "--report",

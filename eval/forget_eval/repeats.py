@@ -81,9 +81,7 @@ def summarise(folder: Path) -> dict[str, Any]:
     first, *_ = [scores.read_summary(run) for run in found]
     task, adapter = manifests[0]["task"], manifests[0]["adapter"]["name"]
     about = {"task": task, "adapter": adapter, "repeats": len(found)}
-    summary = about | (
-        _forgeteval(found) if task == "forgeteval" else _membehave(found, manifests[0], first["bounds"])
-    )
+    summary = about | (_forgeteval(found) if task == "forgeteval" else _membehave(found, manifests[0], first["bounds"]))
     runs.write_json(folder / FILE, summary)
     return summary
 
@@ -239,7 +237,8 @@ def _membehave(found: Sequence[Path], manifest: runs.Manifest, bounds: Mapping[s
             ways = ("target", "triplet") if place == "all" else ("target",)
             clusters = [[known[i][0][way] for i in chosen] for way in ways]
             excluded = sum(place in ("all", row[0]["level"]) for row in rows) - len(chosen)
-            metrics[metric][place] = asdict(mean(table[chosen], clusters, seed, bounds[metric])) | {"excluded": excluded}
+            found_here = mean(table[chosen], clusters, seed, bounds[metric])
+            metrics[metric][place] = asdict(found_here) | {"excluded": excluded}
         disagree[metric] = _unlike(known, table, "item")
     return {"seed": seed, "metrics": metrics, "disagree": disagree}
 

@@ -143,7 +143,7 @@ def _made_anew(text: str, folders: Sequence[Path]) -> str:
 
 
 def _parsed(text: str) -> tuple[dict[str, str], Counter[str]]:
-    """The cells of all tables by section, row and column, and the other lines; a picture counts by its address alone."""
+    """The cells of all tables by section, row and column, and the other lines; pictures are left out."""
     cells: dict[str, str] = {}
     lines, tables = Counter[str](), Counter[str]()
     section, heading, table = "", "", list[list[str]]()

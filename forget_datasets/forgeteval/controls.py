@@ -11,6 +11,7 @@ from forget_datasets.verdicts import Check, spec_reasons, visible_failures
 Ask = Callable[[Check], list[str]]
 """A control that was told a case: asked something, it answers. All its answers hold the same texts in some order."""
 
+_Text = tuple[str, str]  # as it is, and its lower case
 Outcome = tuple[bool, bool, bool, bool]
 """Whether a control passes a case: the spec's rule and the strict one with answers cut, then both uncut."""
 
@@ -22,7 +23,8 @@ def null(case: GeneratedCase) -> Ask:
 
 def keep_all(case: GeneratedCase) -> Ask:
     """A store that ignores every mutation: setup facts and new texts, those with a forbidden string first."""
-    texts = _first(case.must_not_contain, _lowered([*case.setup_facts, *_new_texts(case)]))
+    holding, others = _parted(case.must_not_contain, _told_texts(case))
+    texts = [text for text, _ in holding + others]
     return lambda need: texts
 
 
@@ -34,10 +36,13 @@ def wipe_all(case: GeneratedCase) -> Ask:
 
 def oracle(case: GeneratedCase) -> Ask:
     """A store that kept exactly the survivors; those with a string that the query needs come first."""
-    forbidden = [s.lower() for s in case.must_not_contain]
-    texts = _lowered([*case.setup_facts, *_new_texts(case)])
-    kept = [(text, low) for text, low in texts if not any(s in low for s in forbidden)]
-    return lambda need: _first(need.must_contain, kept)
+    _, kept = _parted(case.must_not_contain, _told_texts(case))
+
+    def ask(need: Check) -> list[str]:
+        holding, others = _parted(need.must_contain, kept)
+        return [text for text, _ in holding + others]
+
+    return ask
 
 
 _TOLD: dict[str, Callable[[GeneratedCase], Ask]] = {
@@ -78,26 +83,20 @@ def _judged(ask: Ask, case: GeneratedCase, k: int | None) -> tuple[bool, bool]:
     return True, not any(visible_failures(probe, ask(probe)[:k]) for probe in case.probes)
 
 
-def _new_texts(case: GeneratedCase) -> list[str]:
-    return [text for mutation in case.mutations for text in mutation[2:]]
+def _told_texts(case: GeneratedCase) -> list[_Text]:
+    new = [text for mutation in case.mutations for text in mutation[2:]]
+    return [(text, text.lower()) for text in (*case.setup_facts, *new)]
 
 
-def _lowered(texts: Sequence[str]) -> list[tuple[str, str]]:
-    return [(text, text.lower()) for text in texts]
-
-
-def _first(strings: Sequence[str], texts: Sequence[tuple[str, str]]) -> list[str]:
-    """The texts, each given with its lower case, those that hold any of the strings before the others."""
+def _parted(strings: Sequence[str], texts: list[_Text]) -> tuple[list[_Text], list[_Text]]:
+    """The texts that hold any of the strings, and the others."""
     if not strings:
-        return [text for text, _ in texts]
+        return [], texts
+    if len(strings) == 1:  # by far the most; and this runs ten times a case
+        sought = strings[0].lower()
+        return [text for text in texts if sought in text[1]], [text for text in texts if sought not in text[1]]
     wanted = [s.lower() for s in strings]
-    rest: list[str] = []
-    first: list[str] = []
-    for text, low in texts:
-        for s in wanted:
-            if s in low:
-                first.append(text)
-                break
-        else:
-            rest.append(text)
-    return first + rest
+    parts: tuple[list[_Text], list[_Text]] = ([], [])
+    for text in texts:
+        parts[not any(s in text[1] for s in wanted)].append(text)
+    return parts

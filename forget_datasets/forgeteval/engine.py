@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from forget_datasets.errors import UserError
-from forget_datasets.forgeteval.languages import Language, Phrasings, Template
+from forget_datasets.forgeteval.languages import Language, Phrasings, Template, forms
 from forget_datasets.forgeteval.pools import distinct, skip
 from forget_datasets.rows import GeneratedCase, Probe
 from forget_datasets.seeding import Bijection, Stream
@@ -111,7 +111,7 @@ def _distractors(language: Language, strings: Sequence[str], count: int, stream:
             f"'{language.tag}' has {len(language.distractors)} distractors; {count} were asked for. "
             "Ask for fewer, or add some to its language file."
         )
-    needles = {form for s in strings for form in (s.lower(), s.casefold())}
+    needles = {form for s in strings for form in forms(s)}
     rest, chosen = list(range(len(language.distractors))), list[str]()
     while len(chosen) < count:
         if not rest:

@@ -5,7 +5,7 @@ The proof reads the row alone, so whoever has the Parquet can repeat it.
 
 from collections.abc import Iterator, Sequence
 
-from forget_datasets.forgeteval.languages import Language, Template, fold, slots_of
+from forget_datasets.forgeteval.languages import Language, Template, fold, forms, slots_of
 from forget_datasets.forgeteval.pools import Listed, Patterned
 from forget_datasets.rows import GeneratedCase
 from forget_datasets.tokens import holds
@@ -25,7 +25,8 @@ class ScreeningError(Exception):
 
 def meets(needle: str, folded: str) -> bool:
     """Whether a string occurs in a folded text, under `.lower()` or `.casefold()`."""
-    return needle.lower() in folded or needle.casefold() in folded
+    lower = needle.lower()
+    return lower in folded or (not needle.isascii() and needle.casefold() in folded)
 
 
 def require_proof(case: GeneratedCase) -> None:
@@ -89,7 +90,7 @@ class _Surroundings:
     def __init__(self, stored: Sequence[str], asked: Sequence[str], checked: Sequence[str]) -> None:
         self._facts = [text.strip(_MARKS) for text in stored]
         self._everything = "\n".join((*stored, *asked))
-        self._checked = {form: s for s in checked for form in (s.lower(), s.casefold())}
+        self._checked = {form: s for s in checked for form in forms(s)}
 
     def give_away(self, query: str, string: str) -> Iterator[str]:
         """What is wrong with a query that asks for a forbidden string among other words.
@@ -103,8 +104,10 @@ class _Surroundings:
         yield from [f"holds '{other}' as well" for form, other in self._checked.items() if form in rest]
         if meets(query.strip(_MARKS), self._everything):
             yield "stands in a text of its case"
-        if any(fact in folded for fact in self._facts):
-            yield "holds a fact of its case"
+        for fact in self._facts:
+            if fact in folded:
+                yield "holds a fact of its case"
+                break
 
 
 def _prove_texts(case: GeneratedCase, setup: Sequence[str], written: Sequence[str]) -> Iterator[str]:

@@ -206,7 +206,7 @@ def _there(api: "HfApi", place: Remote) -> Results:
 
 
 def _compare(api: "HfApi", plan: Plan, commit: str) -> None:
-    """Loads a commit into an empty folder and compares it with the plan. Raises EnvironmentFault if it holds other rows."""
+    """Loads a commit back and compares it with the plan. Raises EnvironmentFault if it holds other rows."""
     paths = [upload.path for upload in plan.uploads if is_shard(upload.path)]
     with TemporaryDirectory(prefix="forget-eval-") as folder:
         _fetch(api, plan.remote.repo, commit, paths, Path(folder))

@@ -3,7 +3,7 @@
 A mapping (`mapping`) is a TOML file; those of well-known servers lie in `mappings`. A connection (`connection`) is the
 SDK's client in a thread of its own, to a command that runs below `guard.py` or to a URL. `answers` turns what a tool
 answers into ids, texts and scores. `embeddings` lets a server have the embedder of a run. `proposal` writes a mapping
-for a server that nobody has mapped yet.
+for a server that nobody has mapped yet, and `schemas` reads what a tool says of its arguments.
 
 Nothing is imported here, and only `connection` and `guard` know processes.
 """

@@ -35,7 +35,8 @@ def main() -> None:
     ended, status = os.wait()
     while ended != server:  # an orphan of the server's, which comes to us
         ended, status = os.wait()
-    os.write(2, f"{_MARK}{_ending(status)})\n".encode())
+    with suppress(OSError):  # nobody reads it any more
+        os.write(2, f"{_MARK}{_ending(status)})\n".encode())
     _kill_the_rest()
     os._exit(0)
 

@@ -114,6 +114,12 @@ def fold(text: str) -> str:
     return f"{lower}\n{casefold}"
 
 
+def forms(string: str) -> tuple[str, ...]:
+    """What of a string is looked for in folded texts: its caseless forms, mostly one and the same."""
+    lower = string.lower()
+    return (lower,) if string.isascii() else (lower, string.casefold())
+
+
 def slots_of(phrase: str) -> list[str]:
     """The slot names of a phrasing, in order."""
     return [field for _, field, _, _ in Formatter().parse(phrase) if field is not None]

@@ -1,0 +1,66 @@
+"""Finished runs behind fsspec URLs: uploaded by the run, scored there, and read from there."""
+
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from click.testing import CliRunner, Result
+
+from forget_eval.cli import main
+
+Built = tuple[Path, dict[str, Any]]
+URL = "memory://results/oracle"
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def empty_memory() -> None:
+    """Nothing is left of another test's uploads."""
+    files = fsspec.filesystem("memory")
+    if files.exists("/results"):
+        files.rm("/results", recursive=True)
+
+
+@pytest.fixture
+def uploaded(tmp_path: Path, forgeteval_built: Built) -> tuple[Path, Path]:
+    """A run that was uploaded, and its dataset."""
+    data, run = forgeteval_built[0], tmp_path / "run"
+    done = call(
+        "run", "forgeteval", "--data", data, "--config", "en", "--adapter", "oracle", "--out", run, "--upload", URL
+    )
+    assert done.exit_code == 0, done.output
+    assert f"uploaded to {URL}" in done.stderr
+    return run, data
+
+
+def test_a_finished_run_is_uploaded_and_scored_where_it_is(uploaded: tuple[Path, Path]) -> None:
+    run, data = uploaded
+    files = fsspec.filesystem("memory")
+    assert {name.rpartition("/")[2] for name in files.ls("/results/oracle", detail=False)} == {
+        "manifest.json", "transcripts.jsonl"
+    }  # fmt: skip
+    done = call("score", URL, "--data", data)
+    assert done.exit_code == 0, done.output
+    assert call("score", run).exit_code == 0
+    assert files.cat_file("/results/oracle/summary.json") == (run / "summary.json").read_bytes()
+
+
+def test_reports_comparisons_and_checks_read_runs_from_urls(uploaded: tuple[Path, Path], tmp_path: Path) -> None:
+    _, data = uploaded
+    assert call("score", URL, "--data", data).exit_code == 0
+    assert "oracle" in call("report", URL).stdout
+    assert call("verify", URL, "--data", data).exit_code == 0
+    other = tmp_path / "other"
+    call("run", "forgeteval", "--data", data, "--config", "en", "--adapter", "null", "--out", other)
+    call("score", other)
+    assert "Pass in oracle alone" in call("compare", other, URL).stdout
+
+
+def test_a_url_with_nothing_behind_it_is_named() -> None:
+    done = call("report", "memory://results/nothing")
+    assert done.exit_code == 2
+    assert "memory://results/nothing: there is nothing." in str(done.stderr)
