@@ -1,0 +1,73 @@
+"""Memories that a cluster runs, for `tests/test_ray.py`. They see the environment that the cluster has."""
+
+import os
+from pathlib import Path
+from threading import Event
+from time import sleep
+from typing import Any
+
+from parallel_systems import Store
+
+FOLDER = Path(os.environ.get("RAY_SYSTEMS", "."))
+"""Where they leave word, and find it."""
+
+
+class Hangs(Store):
+    """Plays two cases, then waits until a node is gone, if it is not on that node itself: there it hangs for ever.
+
+    The node's id is in the file `doomed`. That the system hangs is said to the pipe `reached`, and that the node is
+    gone by the file `gone`.
+    """
+
+    played = 0
+
+    def reset(self) -> None:
+        super().reset()
+        self.played += 1
+        if self.played != 3:
+            return
+        if _node() == (FOLDER / "doomed").read_text():
+            (FOLDER / "reached").write_text("reached")
+            Event().wait()
+        while not (FOLDER / "gone").exists():
+            sleep(0.01)
+
+
+class Leaves(Store):
+    """Ends its process at one case: the file `at` holds its query, and how often that still happens."""
+
+    def forget(self, query: str) -> int:
+        at, _, times = (FOLDER / "at").read_text().partition("\n")
+        if query == at and int(times):
+            (FOLDER / "at").write_text(f"{at}\n{int(times) - 1}")
+            os._exit(3)
+        return super().forget(query)
+
+
+class Embedding(Store):
+    """Embeds what a run foresees, and with every operation a text that nobody does."""
+
+    def __init__(self, embed: Any) -> None:
+        self.embed = embed
+
+    def inscribe(self, text: str) -> int:
+        self.embed([text])
+        return super().inscribe(text)
+
+    def forget(self, query: str) -> int:
+        super().forget(query)
+        return int(1_000_000 * float(self.embed([f"unforeseen {query}", query]).sum()))
+
+
+class OneANode(Store):
+    """Says of itself on which node it is."""
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        return {"node": _node()}
+
+
+def _node() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())
