@@ -62,7 +62,8 @@ def score(folder: Path, data: str | None = None, judge: "ChatJudge | None" = Non
     manifest = runs.read(folder)
     state = _state(folder, manifest)
     source, revision = (data, None) if data else runs.dataset_of(folder, manifest)
-    dataset = open_dataset(source, manifest["task"], manifest["dataset"]["config"], revision)
+    ran = manifest["dataset"]
+    dataset = open_dataset(source, manifest["task"], ran["config"], revision, checked=ran["content_hash"])
     _require_hash(folder, manifest, dataset)
     if manifest["task"] == "membehave":
         summary = _score_membehave(folder, manifest, dataset, judge, state)
