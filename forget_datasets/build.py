@@ -77,11 +77,7 @@ def build_forgeteval(
     parameters = {
         "langs": tags, "n_per_family": n_per_family, "distractors": distractors, "seed": seed, "stress": stress,
     }  # fmt: skip
-    if n_per_family < 1 or distractors < 0:
-        raise UserError(f"cannot build {n_per_family} cases a family with {distractors} distractors")
-    for tag in tags:
-        _require_room(languages.load(tag), n_per_family, distractors)
-
+    _require_room(tags, n_per_family, distractors)
     total = len(tags) * len(FAMILIES) * n_per_family
     made = spread or spread_over(max(1, min(workers, total // _ROWS_PER_WORKER)))
 
@@ -196,7 +192,15 @@ def _build_at(
     return built
 
 
-def _require_room(language: languages.Language, n_per_family: int, distractors: int) -> None:
+def _require_room(tags: Sequence[str], n_per_family: int, distractors: int) -> None:
+    """Raises UserError for numbers that make no dataset, or that are more than one of the languages has."""
+    if n_per_family < 1 or distractors < 0:
+        raise UserError(f"cannot build {n_per_family} cases a family with {distractors} distractors")
+    for tag in tags:
+        _require_room_in(languages.load(tag), n_per_family, distractors)
+
+
+def _require_room_in(language: languages.Language, n_per_family: int, distractors: int) -> None:
     """Raises UserError if a language cannot make so many cases a family, whose templates take turns, or distractors."""
     if distractors > len(language.distractors):
         raise UserError(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
@@ -105,6 +105,15 @@ class Place:
             self._remove({*stale} - {*names})
             self._upload(folder, manifests)
 
+    def add(self, folder: Path, names: Iterable[str], stale: Iterable[str] = ()) -> None:
+        """Uploads some files of a local folder, and removes the stale; all others, manifests too, stay as they are.
+
+        Raises EnvironmentFault if the place does not take them.
+        """
+        with _faults(self.url, " Do it again."):
+            self._upload(folder, names)
+            self._remove(stale)
+
     def _upload(self, folder: Path, names: Iterable[str]) -> None:
         for name in names:
             self._files.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
@@ -153,8 +162,9 @@ def pulled(url: str, wanted: Callable[[str], bool] | None = None) -> Path:
         raise UserError(f"{url}: {_CUT_OFF}." if names else f"{url}: there is nothing.")
     kept = TemporaryDirectory(prefix="forget-")
     _pulled.append(kept)
-    source.fetch((name for name in names if wanted is None or wanted(name)), Path(kept.name))
-    return Path(kept.name)
+    folder = Path(kept.name, PurePosixPath(source.root).name or "pulled")
+    source.fetch((name for name in names if wanted is None or wanted(name)), folder)
+    return folder
 
 
 def pulled_dataset(url: str, config: str | None = None) -> Path:

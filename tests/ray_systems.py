@@ -44,6 +44,11 @@ class Leaves(Store):
         return super().forget(query)
 
 
+class LeavesAtOnce(Store):
+    def __init__(self) -> None:
+        os._exit(3)
+
+
 class Embedding(Store):
     """Embeds what a run foresees, and with every operation a text that nobody does."""
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forget_datasets.build import build_forgeteval
+from forget_datasets.errors import UserError
 from forget_eval import bench, plots, scores
 from forget_eval.cli import main
 from forget_eval.data import open_dataset
@@ -178,6 +179,14 @@ def test_a_run_that_comes_twice_counts_once(place: Path) -> None:
     result = call(place / "shared", place / "fe/keeps", place / "fe/keeps", "--json")
     [board] = json.loads(result.stdout)
     assert sorted(entry["label"] for entry in board["entries"]) == ["empty", "keeps"]
+
+
+def test_a_copy_of_a_run_is_published_once(place: Path) -> None:
+    copy = Path(shutil.copytree(place / "fe/keeps", place / "copy"))
+    assert files.runs_of([place / "fe/keeps", copy]) == [place / "fe/keeps"]
+    (copy / "SHA256SUMS").write_text("")
+    with pytest.raises(UserError, match="are one run with other numbers"):
+        files.runs_of([place / "fe/keeps", copy])
 
 
 def test_two_states_of_a_run_are_refused(place: Path) -> None:

@@ -30,6 +30,8 @@ Built = tuple[Path, dict[str, Any]]
 Tree = Callable[[Path], dict[str, bytes]]
 Program = Callable[..., Any]
 
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time
+
 N = 50
 ODD = 23
 """The number of the one case at which some systems do their worst."""
@@ -149,13 +151,13 @@ def test_a_build_outlives_a_node(cluster: Any, second: Any, tree: Tree, tmp_path
 
     def spread(function: Any, arguments: Iterable[Any]) -> Generator[Any, None, None]:
         for number, result in enumerate(over(function, arguments)):
-            if number == 2:
+            if number == 1:
                 cluster.remove_node(second, allow_graceful=False)
             yield result
 
-    assert len([*orders("en", 1200, 4, 3)]) == 6
-    build.build_forgeteval(tmp_path / "there", n_per_family=1200, seed=3, spread=spread)
-    build.build_forgeteval(tmp_path / "here", n_per_family=1200, seed=3)
+    assert len([*orders("en", 1000, 4, 3)]) == 5
+    build.build_forgeteval(tmp_path / "there", n_per_family=1000, seed=3, spread=spread)
+    build.build_forgeteval(tmp_path / "here", n_per_family=1000, seed=3)
     assert second not in cluster.worker_nodes
     assert tree(tmp_path / "there") == tree(tmp_path / "here")
 
@@ -251,9 +253,10 @@ def test_triplets_stay_together(items: Dataset, cluster: Any, tmp_path: Path) ->
     assert ["restore" in json.loads(line)["seconds"] for line in text.splitlines()] == [False, True, True] * 3
 
 
-def test_what_ends_a_run_is_told_as_ever(
-    items: Dataset, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("cluster")
+def test_a_system_that_cannot_be_made_is_told_as_ever(items: Dataset, cases: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"'ray_systems:LeavesAtOnce': its process ended 3 times while it was made"):
+        there(cases, tmp_path / "run", "ray_systems:LeavesAtOnce", Engine(), 1)
     with pytest.raises(UserError, match=r"cannot be made: LookupError: no such store \(parallel_systems.py, line "):
         membehave.run_system(
             items, "parallel_systems:CannotBeMade", tmp_path / "run", None, Settings(), staged=Engine()
@@ -363,6 +366,14 @@ def test_shards_are_whole_and_lack_nothing(tmp_path: Path) -> None:
         shards.read("c.jsonl", [])
     shards.remove()
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_run_that_is_started_over_keeps_no_shards(cases: Dataset, tmp_path: Path) -> None:
+    one = here(cases, tmp_path / "run")
+    Shards(folder_of(tmp_path / "run", None)).write("0000000000+32.jsonl", [b"{}\n"])
+    bench.run_adapter(cases, "parallel_systems:Store", tmp_path / "run", None, force=True)
+    assert lines(tmp_path / "run") == one
+    assert not (tmp_path / "run" / "shards").exists()
 
 
 def test_a_run_that_is_started_over_has_other_shards(tmp_path: Path) -> None:

@@ -270,6 +270,16 @@ def test_a_run_of_another_system_is_refused(here: Path) -> None:
     assert not Path("run", residue_notes.FILE).exists()
 
 
+def test_what_was_found_of_another_system_is_not_shown(here: Path) -> None:
+    invoke("bench", "forgeteval", "--adapter", "stores_with_residue:Kept", "--out", "run")
+    invoke("residue", "--adapter", "stores_with_residue:Kept", "--run", "run")
+    kept = Path("run", residue_notes.FILE).read_text()
+    invoke("bench", "forgeteval", "--adapter", "stores_with_residue:Overwritten", "--out", "run", "--force")
+    assert not Path("run", residue_notes.FILE).exists()
+    Path("run", residue_notes.FILE).write_text(kept)
+    assert "of stores_with_residue:Kept, of which residue.json speaks" in refused("report", "run")
+
+
 def test_an_answer_that_somebody_broke_is_named(here: Path) -> None:
     invoke("bench", "forgeteval", "--adapter", "stores_with_residue:Kept", "--out", "run")
     Path("run", residue_notes.FILE).write_text('{"schema_version": 1}')

@@ -49,6 +49,23 @@ def test_a_finished_run_is_uploaded_and_scored_where_it_is(uploaded: tuple[Path,
     assert files.cat_file("/results/oracle/summary.json") == (run / "summary.json").read_bytes()
 
 
+def test_scoring_behind_a_url_never_takes_the_run_away(
+    uploaded: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(files), "put_file", broken)
+    done = call("score", URL, "--data", uploaded[1])
+    assert done.exit_code == 1
+    assert "Do it again" in done.stderr
+    monkeypatch.undo()
+    assert files.cat_file("/results/oracle/manifest.json") == (uploaded[0] / "manifest.json").read_bytes()
+    assert call("score", URL, "--data", uploaded[1]).exit_code == 0
+
+
+def broken(*_: object, **__: object) -> None:
+    raise ConnectionResetError("cut off")
+
+
 def test_reports_comparisons_and_checks_read_runs_from_urls(uploaded: tuple[Path, Path], tmp_path: Path) -> None:
     _, data = uploaded
     assert call("score", URL, "--data", data).exit_code == 0
@@ -57,7 +74,9 @@ def test_reports_comparisons_and_checks_read_runs_from_urls(uploaded: tuple[Path
     other = tmp_path / "other"
     call("run", "forgeteval", "--data", data, "--config", "en", "--adapter", "null", "--out", other)
     call("score", other)
-    assert "Pass in oracle alone" in call("compare", other, URL).stdout
+    compared = call("compare", other, URL).stdout
+    assert "Pass in oracle alone" in compared
+    assert compared == call("compare", other, URL).stdout
 
 
 def test_a_url_with_nothing_behind_it_is_named() -> None:

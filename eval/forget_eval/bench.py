@@ -187,7 +187,7 @@ def run_adapter(
         EnvironmentFault: the disk refuses; what was written is whole, and the same call goes on from there.
     """
     shared = embed if selection.wants_embedder(name, isolation) else None
-    count = min(dataset.n, workers if workers == 1 or selection.may_be_several(name, isolation) else 1)
+    count = min(max(1, dataset.n), workers if workers == 1 or selection.may_be_several(name, isolation) else 1)
     with staged(CaseSeat(name, k, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, k)
         with (

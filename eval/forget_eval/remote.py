@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 from forget_datasets import remote
 from forget_datasets.errors import UserError
-from forget_datasets.remote import is_url, pulled
-from forget_eval import locks, runs
+from forget_datasets.remote import pulled
+from forget_eval import locks, runs, seals
 
-__all__ = ["is_url", "pulled", "upload"]
+__all__ = ["pulled", "upload", "upload_scores"]
 
 
 def upload(folder: Path, url: str) -> None:
@@ -30,6 +30,17 @@ def upload(folder: Path, url: str) -> None:
         place = remote.place(url)
         _require_own(folder, place)
         place.put(folder)
+
+
+def upload_scores(folder: Path, url: str) -> None:
+    """Copies what scoring wrote into a pulled run to where it was pulled from; the run itself is left alone.
+
+    Raises EnvironmentFault if the place does not take it.
+    """
+    place = remote.place(url)
+    written = [name for name in (*seals.files(folder), seals.FILE) if name not in (runs.MANIFEST, runs.TRANSCRIPTS)]
+    stale = [name for name in place.sizes() if name.startswith(f"{seals.SCORERS}/") and name not in written]
+    place.add(folder, written, stale)
 
 
 def _require_own(folder: Path, place: remote.Place) -> None:

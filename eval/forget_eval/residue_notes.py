@@ -1,13 +1,14 @@
 """What was found of residue, on its way to a reader: as JSON, beside the scores of a run, and as a sentence."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forget_datasets.errors import UserError
 from forget_datasets.shapes import read_json
-from forget_eval import runs
+from forget_eval import runs, seals
 
 if TYPE_CHECKING:
     from forget_eval.residue import Residue
@@ -40,28 +41,34 @@ def write(found: "Residue", run: Path) -> None:
         UserError: the folder is no run, or that of another adapter or version.
         EnvironmentFault: the disk refuses.
     """
-    ran = runs.read(run)["adapter"]
-    for what in ("class", "version"):
-        if ran[what] != found.adapter[what]:
-            one, other = (f"{each['class']} {each['version'] or ''}".strip() for each in (ran, found.adapter))
-            raise UserError(f"{run} is a run of {one}, not of {other}.")
-    runs.write_whole(run / FILE, (json.dumps(row(found), ensure_ascii=False, indent=2) + "\n").encode())
+    _require_same(run, found.adapter)
+    runs.write_json(run / FILE, row(found))
+    seals.add(run, FILE)
 
 
 def note(run: Path, label: str) -> str | None:
     """What a report says of a run's residue, None if nobody has looked.
 
     Raises:
-        UserError: the file is not as `write` makes it.
+        UserError: the file is not as `write` makes it, or of another system than the run.
     """
     try:
         found = read_json(run / FILE, _SHAPE, "Remove it, or make it again: forget-eval residue --run.")
     except FileNotFoundError:
         return None
+    _require_same(run, found["adapter"], f", of which {FILE} speaks. Remove that file")
     said = f"{label}: residue after a purge: {shown(found['before'])}"
     if found["after"]:
         said += f"; after maintenance ({found['maintenance']}): {shown(found['after'])}"
     return f"{said}. Store: {found['store']}."
+
+
+def _require_same(run: Path, adapter: Mapping[str, Any], more: str = "") -> None:
+    ran = runs.read(run)["adapter"]
+    for what in ("class", "version"):
+        if ran[what] != adapter[what]:
+            one, other = (f"{each['class']} {each['version'] or ''}".strip() for each in (ran, adapter))
+            raise UserError(f"{run} is a run of {one}, not of {other}{more}.")
 
 
 def shown(look: dict[str, Any]) -> str:

@@ -19,8 +19,8 @@ _FOLDER = click.Path(path_type=Path)
 def publish_results(folders: tuple[Path, ...], repo_id: str, data: str | None, private: bool, yes: bool) -> None:
     """Publish scored runs as a dataset: their summaries, their scores, and a card with the leaderboard.
 
-    Runs that the repository has already stay; one of the RUNs takes the place of its older self. Every RUN is verified
-    first, and if a number of one is not its own, nothing is published and the command exits with 1.
+    Runs that the repository has already stay; a RUN that was scored again takes the place of its older scores. Every
+    RUN is verified first, and if a number of one is not its own, nothing is published and the command exits with 1.
     """
     from forget_datasets.hub.reference import parse
     from forget_eval.leaderboard import files, publish

@@ -5,10 +5,7 @@ from typing import Any
 
 import click
 
-
-def is_url(place: str) -> bool:
-    """Whether a place is a URL, such as s3://bucket/run."""
-    return "://" in place
+from forget_datasets.remote import is_url
 
 
 class RunFolder(click.ParamType[Path]):

@@ -294,7 +294,7 @@ def _start_over(folder: Path) -> None:
     """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
     read(folder)
     try:
-        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", "SHA256SUMS", MANIFEST):
+        for name in (TRANSCRIPTS, "scores.parquet", "summary.json", "residue.json", "SHA256SUMS", MANIFEST):
             (folder / name).unlink(missing_ok=True)
         for name in ("scores", "shards"):
             shutil.rmtree(folder / name, ignore_errors=True)

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from forget_datasets.errors import UserError
+from forget_datasets.remote import is_url
 from forget_eval.membehave import commands as membehave
-from forget_eval.run_argument import RUN, is_url
+from forget_eval.run_argument import RUN
 from forget_eval.shown import print_json, runs_in, show
 
 _FOLDER = click.Path(path_type=Path)
@@ -30,11 +31,12 @@ def score(places: tuple[str, ...], data: str | None, as_json: bool, **options: A
         folder = RUN(place)
         summaries.append(scores.score(folder, data, judge))
         if is_url(place):
-            remote.upload(folder, place)
+            remote.upload_scores(folder, place)
     if as_json:
         print_json(summaries)
     for place in places:
-        click.echo(f"wrote {Path(place) / scores.SCORES} and {Path(place) / scores.SUMMARY}", err=True)
+        place = place.rstrip("/")
+        click.echo(f"wrote {place}/{scores.SCORES} and {place}/{scores.SUMMARY}", err=True)
 
 
 @click.command(short_help="Print the table of scored runs, or write a report.")

@@ -9,8 +9,8 @@ from forget_datasets.shapes import unreadable
 from forget_eval import runs
 
 FILE = "SHA256SUMS"
-_NAMES = (runs.MANIFEST, runs.TRANSCRIPTS, "scores.parquet", "summary.json")
-_SCORERS = "scores"
+_NAMES = (runs.MANIFEST, runs.TRANSCRIPTS, "scores.parquet", "summary.json", "residue.json")
+SCORERS = "scores"
 
 
 def write(folder: Path) -> None:
@@ -22,6 +22,16 @@ def write(folder: Path) -> None:
     """
     lines = (f"{_hash(folder / name)}  {name}\n" for name in files(folder))
     runs.write_whole(folder / FILE, "".join(lines).encode("utf-8", "backslashreplace"))
+
+
+def add(folder: Path, name: str) -> None:
+    """Records the hash of one more file, or anew, and leaves what is recorded of the others; nothing if nothing is.
+
+    Raises as `write` and `read`.
+    """
+    if recorded := read(folder):
+        lines = (f"{digest}  {each}\n" for each, digest in {**recorded, name: _hash(folder / name)}.items())
+        runs.write_whole(folder / FILE, "".join(lines).encode("utf-8", "backslashreplace"))
 
 
 def read(folder: Path) -> dict[str, str]:
@@ -56,7 +66,7 @@ def current(folder: Path) -> dict[str, str]:
 def files(folder: Path) -> Iterator[str]:
     """The files of a run that are there: paths within its folder, with slashes."""
     yield from (name for name in _NAMES if (folder / name).is_file())
-    yield from sorted(path.relative_to(folder).as_posix() for path in (folder / _SCORERS).glob("*") if path.is_file())
+    yield from sorted(path.relative_to(folder).as_posix() for path in (folder / SCORERS).glob("*") if path.is_file())
 
 
 def _hash(path: Path) -> str:

@@ -34,7 +34,7 @@ def generation() -> Iterator[Table]:
 
 def building(sizes: Sequence[int] = BUILDS) -> Iterator[Table]:
     """English cases to Parquet by the command, with all CPUs; MemBehave; and reading ForgetEval back."""
-    rows, read = list[Sequence[object]](), ""
+    rows, read = list[Sequence[object]](), list[Sequence[object]]()
     for cases in sizes:
         with TemporaryDirectory() as folder:
             data = Path(folder, "data")
@@ -43,13 +43,13 @@ def building(sizes: Sequence[int] = BUILDS) -> Iterator[Table]:
             goals = ("150", "1,000") if cases == 1_000_000 else ("", "")
             rows.append(_built(f"{cases:,} cases, en", cases, built, *goals))
             if not read or cases == 100_000:
-                read = _reading(data, cases)
+                read = [(f"{cases:,} cases from Parquet into GeneratedCase", _reading(data, cases), "30,000")]
     with TemporaryDirectory() as folder:
         built = command("forget-datasets", "build", "membehave", "--out", Path(folder, "data"))
         rows.append(_built("126 items, both configs", 252, built, "30", "1,000"))
     columns = ("what", "seconds", "goal", "rows/s", "peak MB, all processes", "goal MB")
     yield Table("Building", columns, rows)
-    yield Table("Reading", ("what", "cases/s", "goal"), [("from Parquet into GeneratedCase", read, "30,000")])
+    yield Table("Reading", ("what", "cases/s", "goal"), read)
 
 
 def _built(what: str, rows: int, taken: Taken, goal: str, goal_mb: str) -> Sequence[object]:

@@ -1,6 +1,6 @@
 """What a run cannot do without: embedding every text once, and what the system itself does with ready vectors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,20 @@ def unique_texts(cases: Iterable[GeneratedCase]) -> list[str]:
     return list(dict.fromkeys(text for case in cases for text in texts(case)))
 
 
-def alone(system: str, cases: Iterable[GeneratedCase], vectors: Vectors) -> None:
-    """The operations of the cases on a system whose vectors are ready: of Lethe on its package, else on the adapter."""
+def alone(system: str, vectors: Vectors) -> Callable[[Iterable[GeneratedCase]], None]:
+    """What plays cases on a system whose vectors are ready: on the package of Lethe, else through the adapter.
+
+    Everything that is done once, such as imports, is done before this returns.
+    """
     if system == "lethe":
-        _lethe(cases, vectors)
-        return
+        return _lethe(vectors)
     memory = selection.select(system, _Ready(vectors))
-    try:
+
+    def play(cases: Iterable[GeneratedCase]) -> None:
         for case in cases:
             _play(memory, case)
-    finally:
-        memory.close()
+
+    return play
 
 
 def one_by_one(system: str, cases: Iterable[GeneratedCase], embed: Any) -> None:
@@ -91,18 +94,26 @@ def _asked(case: GeneratedCase) -> Sequence[str]:
     return [case.final_query, *(probe.query for probe in case.probes), *leaks]
 
 
-def _lethe(cases: Iterable[GeneratedCase], vectors: Vectors) -> None:
+def _lethe(vectors: Vectors) -> Callable[[Iterable[GeneratedCase]], None]:
     from forget_eval.adapters.lethe import _load
 
     package = _load()
     ready = {text: vector.tolist() for text, vector in vectors.items()}
-    for case in cases:
-        store = package.Lethe(
+
+    def make() -> Any:
+        return package.Lethe(
             ":memory:",
             vector_dim=len(next(iter(ready.values()))),
             embedder=ready.__getitem__,
             embedder_batch=lambda texts: [ready[text] for text in texts],
         )
+
+    return lambda cases: _lethe_cases(make, cases)
+
+
+def _lethe_cases(make: Callable[[], Any], cases: Iterable[GeneratedCase]) -> None:
+    for case in cases:
+        store = make()
         known = dict(zip(store.inscribe_many(case.setup_facts), case.setup_facts, strict=True))
         for op, query, *new in case.mutations:
             if op == "purge":

@@ -8,7 +8,7 @@ from forget_datasets import shards
 from forget_datasets.errors import UserError
 from forget_datasets.hub.faults import hub_faults, patiently
 from forget_datasets.hub.reference import is_reference, parse
-from forget_eval import runs
+from forget_eval import runs, seals
 from forget_eval.leaderboard import rows
 from forget_eval.leaderboard.rows import TABLES, Results, Row
 from forget_eval.shown import runs_in
@@ -69,7 +69,26 @@ def summaries(sources: Sequence[str]) -> list[Row]:
 
 
 def runs_of(folders: Iterable[Path]) -> list[Path]:
-    """The runs that folders stand for: a run for itself, any other folder for the runs and repeats in it; each once."""
+    """The runs that folders stand for: a run for itself, any other folder for the runs and repeats in it; each once.
+
+    Raises:
+        UserError: two folders hold one run, and other numbers of it.
+    """
+    return _once(_runs_of(folders))
+
+
+def _once(folders: Iterable[Path]) -> list[Path]:
+    """One folder of each run, by what it is known by: a copy is the same run."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        known = (folder / runs.MANIFEST).exists()
+        first = found.setdefault(rows.run_id(folder) if known else str(folder), folder)
+        if first != folder and seals.read(first) != seals.read(folder):
+            raise UserError(f"{first} and {folder} are one run with other numbers: score the older one again.")
+    return list(found.values())
+
+
+def _runs_of(folders: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for folder in runs_in(list(folders)):
         inside = [folder] if (folder / runs.MANIFEST).exists() or not folder.is_dir() else sorted(folder.iterdir())

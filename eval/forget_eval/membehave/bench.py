@@ -108,7 +108,7 @@ def run_system(
     """
     require_triplets(dataset)
     shared = embed if systems.wants_embedder(name, isolation) else None
-    count = min(dataset.n, workers if workers == 1 or systems.may_be_several(name, isolation) else 1)
+    count = min(max(1, dataset.n // TRIPLET), workers if workers == 1 or systems.may_be_several(name, isolation) else 1)
     with staged(ItemSeat(name, settings, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, DEPTH)
         manifest["assistant"] = redact(players.made)

@@ -55,6 +55,10 @@ class Player:
         self._seated: Seated[Any] | None = None
         self._owner = os.getpid()
 
+    def start(self) -> Said:
+        """Says that the actor has started."""
+        return Said()
+
     def made(self, desk: Any) -> Said:
         """Makes the system, if that has not been done, and tells what a manifest says of it.
 

@@ -21,7 +21,7 @@ from forget_eval.protocols import Embedder
 
 _PATIENCE = 60.0  # seconds without a word from any actor, after which it is said that there is none
 _TO_CLOSE = 60.0  # seconds that systems have to close at the end of a run
-_TO_MAKE = 2  # times that a system may take its process or node down while it is made, and is made again
+_TO_MAKE = 3  # times that a system is made by an actor that is lost meanwhile: it may be the system that ends it
 
 
 @dataclass(eq=False)
@@ -32,11 +32,13 @@ class Actor:
         handle: Ray's.
         in_flight: what it has to play, in that order.
         is_seated: whether it has its system; not while Ray starts it again.
+        lost_making: how often it was lost while it made its system.
     """
 
     handle: Any
     in_flight: deque[Any] = field(default_factory=deque)
     is_seated: bool = False
+    lost_making: int = 0
 
 
 class Troupe:
@@ -54,12 +56,13 @@ class Troupe:
         self._asked_of: dict[Any, tuple[Actor, Any]] = {}  # by Ray's reference: an actor, and what it does
         self._value: dict[str, Any] = {}
         self._has_warned = False
+        self._why: BaseException | None = None  # the last actor was lost
         self._desk: Any = self._open_desk() if embed is not None else None
         make = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")(Player)
         arguments = (seat, introduced(embed), os.getcwd(), sys.path)
         self._actors = [Actor(make.remote(*arguments)) for _ in range(count)]
         for actor in self._actors:
-            self._seat(actor)
+            self._await(actor)
 
     @property
     def seated(self) -> list[Actor]:
@@ -113,7 +116,9 @@ class Troupe:
                 if said is None:
                     self._lose(actor)
                 yield actor, what, said
-            elif what == "made":
+            elif what == "start":
+                self._make(actor, said)
+            elif what == "making":
                 self._take_seat(actor, said)
 
     def fault(self, said: Said, row: str) -> BaseException:
@@ -142,12 +147,22 @@ class Troupe:
         self._asked = desk.next.remote()
         return desk
 
-    def _seat(self, actor: Actor) -> None:
-        self._asked_of[actor.handle.made.options(max_task_retries=_TO_MAKE).remote(self._desk)] = actor, "made"
+    def _await(self, actor: Actor) -> None:
+        """Hears when Ray has started the actor, however long the cluster lacks room for it."""
+        self._asked_of[actor.handle.start.options(max_task_retries=-1).remote()] = actor, "start"
+
+    def _make(self, actor: Actor, said: Said | None) -> None:
+        if said is None:
+            raise UserError(f"adapter '{self.name}': no actor can be started that makes it: {self._why}")
+        self._asked_of[actor.handle.made.remote(self._desk)] = actor, "making"
 
     def _take_seat(self, actor: Actor, said: Said | None) -> None:
         if said is None:
-            raise UserError(f"adapter '{self.name}': its process ended {_TO_MAKE + 1} times while it was made.")
+            actor.lost_making += 1
+            if actor.lost_making == _TO_MAKE:
+                raise UserError(f"adapter '{self.name}': its process ended {_TO_MAKE} times while it was made.")
+            self._await(actor)
+            return
         if said.fault is not None:
             raise self.fault(said, "its making")
         if self._value and said.value != self._value:
@@ -163,8 +178,9 @@ class Troupe:
         try:
             said: Said = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self._ray.exceptions.RayError:
+            raise (error.cause or error) from None
+        except self._ray.exceptions.RayError as error:
+            self._why = error
             return None
         for message in said.warnings:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -174,7 +190,7 @@ class Troupe:
         """Nothing is heard any more of what it had in flight; it makes its system once Ray has started it again."""
         self._asked_of = {ref: (one, what) for ref, (one, what) in self._asked_of.items() if one is not actor}
         actor.is_seated = False
-        self._seat(actor)
+        self._await(actor)
 
     def _answer(self) -> None:
         number, texts = self._ray.get(self._asked)
