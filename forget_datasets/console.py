@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 import click
@@ -41,7 +42,7 @@ def run(
     """
     threads = {thread.ident for thread in threading.enumerate()}
     _open_streams()
-    warnings.showwarning = lambda message, *_, **__: _say(program, f"warning: {hide(str(message))}")
+    warnings.showwarning = partial(_warn, program, hide)
     code = _ended(command, program, arguments, interrupted, hide)
     try:
         sys.stdout.flush()
@@ -61,6 +62,14 @@ def print_json(value: Any) -> None:
     """Prints a value as JSON that is JSON in every encoding of the standard output."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     click.echo(json.dumps(value, ensure_ascii=not unicode, indent=2))
+
+
+def _warn(
+    program: str, hide: Callable[[str], str], message: Warning | str, category: type[Warning], *_: Any, **__: Any
+) -> None:
+    """Shows a warning, unless it is one that programmers send each other."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning):
+        _say(program, f"warning: {hide(str(message))}")
 
 
 def _ended(

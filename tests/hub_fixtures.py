@@ -14,7 +14,7 @@ from huggingface_hub import constants, file_download
 from huggingface_hub.utils import _http, disable_progress_bars, enable_progress_bars
 
 from forget_datasets.hub import faults
-from tests.hub_double import Hub, running
+from tests.hub_double import Hub, Repo, running
 
 CANARY = "hf_canary_that_nobody_may_read"
 
@@ -95,3 +95,13 @@ def elsewhere(hub: Hub, tmp_path: Path) -> Callable[..., subprocess.CompletedPro
         return done
 
     return run
+
+
+@pytest.fixture
+def there(hub: Hub) -> Repo:
+    """A repository that holds a card alone."""
+    return hub.create("acme/forget", {"README.md": b"# Mine\n"})
+
+
+def commits(hub: Hub) -> int:
+    return sum(request.startswith("POST /api/datasets") and "/commit/" in request for request in hub.requests)

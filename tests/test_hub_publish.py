@@ -18,6 +18,7 @@ from forget_datasets.rows import content_hash
 from forget_datasets.schema import FORGETEVAL
 from forget_datasets.shards import read_rows
 from tests.hub_double import Fault, Hub, Repo
+from tests.hub_fixtures import commits
 
 pytest_plugins = ("tests.hub_fixtures",)
 
@@ -27,16 +28,6 @@ Command = Callable[..., tuple[int, str, str]]
 SHARD = "data/handmade/test-00000-of-00001.parquet"
 FILES = {".gitattributes", "README.md", "RELEASES.md", "croissant.json", "manifest.json", SHARD}
 AGAIN = "Run the same command again: it compares what is there and tags it, without another commit."
-
-
-@pytest.fixture
-def there(hub: Hub) -> Repo:
-    """A repository that holds a card alone."""
-    return hub.create("acme/forget", {"README.md": b"# Mine\n"})
-
-
-def commits(hub: Hub) -> int:
-    return sum(request.startswith("POST /api/datasets") and "/commit/" in request for request in hub.requests)
 
 
 def test_a_new_repository_gets_one_commit_and_a_tag(hub: Hub, publish: Command, handmade_folder: Path) -> None:
@@ -354,70 +345,6 @@ def test_private_and_gated_are_settings_of_the_repository(hub: Hub, publish: Com
     assert "\n## Access\n" in text
     order = [request.split("/")[-1] for request in hub.requests if request.startswith(("POST", "PUT"))]
     assert order.index("settings") < order.index("main")  # nobody gets the files before they are asked
-
-
-def test_a_public_repository_is_not_taken_for_a_private_one(
-    hub: Hub, publish: Command, handmade_folder: Path, there: Repo
-) -> None:
-    code, _, err = publish(handmade_folder, "--private")
-    assert (code, commits(hub)) == (2, 0)
-    assert "acme/forget is public" in err
-
-
-def test_without_a_token_nothing_is_tried(
-    hub: Hub, publish: Command, handmade_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("HF_TOKEN")
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
-    code, _, err = publish(handmade_folder)
-    assert (code, hub.repos) == (2, {})
-    assert "log in with `hf auth login`, or set HF_TOKEN. Nothing was done." in err
-
-
-def test_a_token_that_an_answer_repeats_is_not_printed(hub: Hub, publish: Command, handmade_folder: Path) -> None:
-    hub.faults.append(Fault("POST .*/repos/create", status=400, says=f"bad token {hub.token}"))
-    code, _, err = publish(handmade_folder)
-    assert code == 1
-    assert "bad token <token>" in err
-
-
-def test_offline_is_said(hub: Hub, publish: Command, handmade_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    code, _, err = publish(handmade_folder)
-    assert (code, hub.requests) == (1, [])
-    assert "HF_HUB_OFFLINE" in err
-
-
-def test_a_hub_that_is_not_there_is_said(
-    hub: Hub, publish: Command, handmade_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    code, _, err = publish(handmade_folder)
-    assert code == 1
-    assert err.startswith("forget-datasets: reading acme/forget: ")
-
-
-@pytest.mark.parametrize("repo", ["forget", "a/b/c", "acme/", "acme/x@", "acme/x y", "../x"])
-def test_a_name_that_is_none_is_refused(hub: Hub, publish: Command, handmade_folder: Path, repo: str) -> None:
-    code, _, err = publish(handmade_folder, repo=repo)
-    assert (code, hub.requests) == (2, [])
-    assert f"'{repo}' names no dataset on the Hub" in err
-
-
-def test_another_dataset_is_not_overwritten(
-    hub: Hub, publish: Command, handmade_folder: Path, membehave_folder: Path
-) -> None:
-    publish(handmade_folder)
-    code, _, err = publish(membehave_folder, version="2.0.0")
-    assert (code, commits(hub)) == (2, 1)
-    assert "lists releases of forgeteval, and this is membehave" in err
-
-
-def test_an_invalid_dataset_is_not_published(hub: Hub, publish: Command, handmade_folder: Path) -> None:
-    (handmade_folder / "README.md").unlink()
-    code, _, err = publish(handmade_folder)
-    assert (code, hub.repos) == (1, {})
-    assert "README.md: is missing" in err
 
 
 def test_a_plan_says_which_files_are_the_same(hub: Hub, publish: Command, handmade_folder: Path) -> None:
