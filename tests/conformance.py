@@ -4,6 +4,7 @@ The process has the system's environment: nothing but the package, numpy, and th
 folder are empty ones, TMPDIR a third; each connection is watched. REPORT is written as JSON: {check: null or why not}.
 """
 
+import ctypes
 import gc
 import json
 import multiprocessing
@@ -362,7 +363,12 @@ def close(memory: Any) -> None:
 
 
 def usage() -> dict[str, int]:
-    """Bytes of memory, threads, open files, bytes in TMPDIR and child processes of this process (Linux)."""
+    """Bytes of memory, threads, open files, bytes in TMPDIR and child processes of this process (Linux).
+
+    Memory that is free and merely not given back yet is given back first: what remains is held.
+    """
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return {

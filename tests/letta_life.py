@@ -107,7 +107,7 @@ class Killing:
             guard = self._memory._server._children[1]
             [server] = children(guard.pid)
             os.kill(server, signal.SIGKILL)
-            guard.wait()
+            guard.close()  # it ends by itself: this waits
 
     def __getattr__(self, name: str) -> Any:
         if name == "release":
@@ -116,9 +116,12 @@ class Killing:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that this one has started (Linux)."""
+    """Processes that this one has started (Linux); none of one that has ended meanwhile, as PostgreSQL's do."""
     tasks = Path(f"/proc/{pid}/task")
-    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    try:
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
 
 
 def descendants(pid: int) -> list[int]:

@@ -16,8 +16,11 @@ from forget_datasets.forgeteval.controls import CONTROLS
 from forget_datasets.rows import OPERATIONS, GeneratedCase, Probe
 from forget_datasets.verdicts import failures
 from forget_eval import adapters, catalogue, embedding
+from forget_eval.adapters.scratch import Scratch
 from forget_eval.embedding import Embedder
 from forget_eval.forgeteval import replay
+from forget_eval.isolation.process import Limits, this_interpreter
+from forget_eval.isolation.proxy import WorkerMemory
 
 STORES = ["reference", "lethe"]
 PLAIN_ADAPTER = "plain_memory_module:PlainMemory"
@@ -53,6 +56,12 @@ class WithEmbedder(PlainMemory):
 
 class Half:
     def reset(self): ...
+
+
+class Asked(PlainMemory):
+    def recall_texts(self, query, k=5):
+        import os
+        return [os.environ.get(name, "") for name in query.split()]
 '''
 
 
@@ -286,6 +295,37 @@ def test_a_control_must_be_told_the_case() -> None:
     control.reset()
     with pytest.raises(RuntimeError, match="must be told"):
         control.recall_texts("anything")
+
+
+# Surroundings ---------------------------------------------------------------------------------------------------------
+
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "LANGCHAIN_TRACING_V2": "false",
+    "LANGSMITH_TRACING": "false",
+    "MEM0_TELEMETRY": "False",
+    "SCARF_NO_ANALYTICS": "true",
+}
+
+
+def test_a_package_is_as_quiet_in_this_process_as_in_a_worker(module_of_a_user: Path) -> None:
+    before = dict(os.environ)
+    scratch = Scratch()
+    with scratch.home():
+        here = {name: os.environ.get(name) for name in QUIET}
+        assert os.environ["HOME"] == os.environ["XDG_CACHE_HOME"] == scratch.folder
+    scratch.close()
+    assert dict(os.environ) == before
+    asked = "plain_memory_module:Asked"
+    worker: Any = WorkerMemory(asked, this_interpreter(), None, Limits(), (adapters.MANDATORY,), {})
+    there = dict(zip(QUIET, worker.recall_texts(" ".join(QUIET)), strict=True))
+    worker.close()
+    assert here == there == QUIET
+
+
+@pytest.mark.parametrize("name", adapters.BUILT_IN)
+def test_of_the_built_in_adapters_the_controls_are_told_the_case(name: str) -> None:
+    assert adapters.is_told(adapters.find(name)) is (name in CONTROLS)
 
 
 # Lookup ---------------------------------------------------------------------------------------------------------------

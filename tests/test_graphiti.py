@@ -273,6 +273,27 @@ def test_however_a_process_ends_its_database_does(end: str) -> None:
 
 @linux
 @pytest.mark.servers
+def test_one_that_cannot_be_begun_says_why_and_leaves_nothing() -> None:
+    code = """
+from pathlib import Path
+def there():
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [children, sorted(os.listdir(os.environ["TMPDIR"])), len(os.listdir("/proc/self/fd"))]
+class Failing(GraphitiMemory):
+    def _begin(self, graphiti):
+        super()._begin(lambda **clients: 1 / 0)
+before, said = there(), ""
+try:
+    Failing(embed)
+except Exception as error:
+    said = type(error).__name__
+result = [said, there() == before]
+"""
+    assert evaluated(code) == ["ZeroDivisionError", True]
+
+
+@linux
+@pytest.mark.servers
 def test_when_a_worker_is_killed_its_database_ends_and_the_next_case_has_one() -> None:
     memory: Any = worker()
     try:

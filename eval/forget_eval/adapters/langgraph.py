@@ -1,10 +1,11 @@
 """The store of LangGraph (PyPI `langgraph`): InMemoryStore with an index."""
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import HidingStore, Id
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -12,7 +13,7 @@ from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 _PLACE = ("facts",)
 
 
-class LanggraphMemory:
+class LanggraphMemory(HidingStore):
     """A new store for each reset. Ids are chosen by the shared policies over the store's cosines.
 
     A supersede puts a new value under the key of the old fact, and a purge deletes keys. This store keeps no time to
@@ -46,39 +47,27 @@ class LanggraphMemory:
         self._store.put(_PLACE, id, _value(text))
         return id
 
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """The store's search, without what is flagged."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Puts the new text under the key of the nearest fact."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._store.put(_PLACE, old.id, _value(new_text))
-
-    def release(self, query: str) -> int:
-        """Flags the facts that stand out under the query."""
-        hits = policies.released(self._nearest(query, policies.POOL))
-        for hit in hits:
-            self._store.put(_PLACE, hit.id, _value(hit.text, released=True))
-        return len(hits)
-
-    def purge(self, query: str) -> int:
-        """Deletes every key whose text holds the identifier, flagged ones too."""
-        stored = self._store.search(_PLACE, limit=next(self._ids))  # no more keys than were given out
-        gone = policies.holding(query, (item.value["text"] for item in stored))
-        for i in gone:
-            self._store.delete(_PLACE, stored[i].key)
-        return len(gone)
-
     def stored_in(self) -> None:
         """In memory."""
 
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._store.search(_PLACE, query=query, filter={"released": False}, limit=k)
         return [Hit(item.key, item.value["text"], item.score or 0.0) for item in found]
+
+    def _stored(self) -> list[tuple[Id, str]]:
+        stored = self._store.search(_PLACE, limit=next(self._ids))  # no more keys than were given out
+        return [(item.key, item.value["text"]) for item in stored]
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._store.put(_PLACE, id, _value(text))
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        for hit in hits:
+            self._store.put(_PLACE, hit.id, _value(hit.text, released=True))
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            self._store.delete(_PLACE, id)
 
 
 def _value(text: str, released: bool = False) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, ClassVar
 
 from forget_datasets.errors import UserError
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.embedding import width
 from forget_eval.packages import install_line, require, version
@@ -16,7 +16,7 @@ from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 
 
-class LetheMemory:
+class LetheMemory(HidingStore):
     """A fresh in-memory database for each reset. Ids are chosen by the shared policies over Lethe's own scores.
 
     Recall is Lethe's own (vectors and BM25 fused by rank). What a supersede or a release touches is decided on its
@@ -46,7 +46,7 @@ class LetheMemory:
     def reset(self) -> None:
         """Opens a new store; nothing of the old one can be left in it."""
         self._close_store()
-        self._texts: dict[int, str] = {}
+        self._texts: dict[Id, str] = {}
         self._store = self._lethe.Lethe(
             f"{self._scratch.folder}/{next(self._resets)}.db" if self._scratch else ":memory:",
             vector_dim=self._dim,
@@ -67,27 +67,6 @@ class LetheMemory:
         """Lethe's hybrid recall."""
         return [found.memory.text for found in self._store.recall(query, k=k)]
 
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Lets the nearest fact sink and links the new one to it."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._keep(self._store.surrender({"old": old.id, "new": new_text}, mode="supersede"), new_text)
-
-    def release(self, query: str) -> int:
-        """Lets the facts sink that stand out under the query."""
-        hits = policies.released(self._nearest(query, policies.POOL))
-        return int(self._store.surrender([hit.id for hit in hits], mode="release"))
-
-    def purge(self, query: str) -> int:
-        """Deletes every stored fact that holds the identifier, at whatever depth."""
-        ids = list(self._texts)
-        gone = [ids[i] for i in policies.holding(query, self._texts.values())]
-        for id in gone:
-            del self._texts[id]
-        return int(self._store.surrender(gone, mode="purge"))
-
     def stored_in(self) -> str | None:
         """Where its files are."""
         return self._scratch.folder if self._scratch else None
@@ -106,6 +85,20 @@ class LetheMemory:
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._store.recall(query, k=k, hybrid=False)
         return [Hit(item.memory.id, item.memory.text, item.similarity) for item in found]
+
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        return self._texts.items()
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._keep(self._store.surrender({"old": id, "new": text}, mode="supersede"), text)
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._store.surrender([hit.id for hit in hits], mode="release")
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            del self._texts[id]
+        self._store.surrender(ids, mode="purge")
 
     def _keep(self, id: int, text: str) -> int:
         self._texts[id] = text

@@ -1,12 +1,12 @@
 """Letta (PyPI `letta`, the last Python server): its archival store, without its agent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-from forget_eval import policies
+from forget_eval.adapters.by_id import Id, StoreById
 from forget_eval.adapters.letta_server import LettaServer, unmade
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.mcp_servers.embeddings import EmbeddingsEndpoint
@@ -19,7 +19,7 @@ _CHUNK = 300  # tokens, of which Letta makes no use for passages of an archive
 _TIMEOUT = 120.0  # seconds for one request
 
 
-class LettaMemory:
+class LettaMemory(StoreById):
     """One archive for each reset.
 
     A reset deletes the archive: deleting a Letta agent leaves its passages, which a search of the whole server still
@@ -27,7 +27,7 @@ class LettaMemory:
 
     The server and its database are this adapter's own, as Letta's Docker image has them. A purge deletes passages.
     Letta neither changes nor hides a passage: a supersede deletes one and creates one, and there is no release. Its
-    searches give no scores.
+    searches give no scores, and 100 passages at most.
     """
 
     name = "letta archival"
@@ -60,7 +60,7 @@ class LettaMemory:
             self._restart()
         else:
             self._client.archives.delete(self._archive)
-        self._texts: dict[str, str] = {}
+        self._texts: dict[Id, str] = {}
         made = self._client.archives.create(name=f"case-{next(self._names)}", embedding_config=self._embedding())
         self._archive: str = made.id
 
@@ -79,25 +79,6 @@ class LettaMemory:
             self._texts.update((passage.id, passage.text) for passage in made)
             ids += in_order(some, made)
         return ids
-
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """Letta's search in the archive; it gives 100 passages at most."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Deletes the passage that is found first, and creates one."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is not None:
-            self._delete(str(old.id))
-        self.inscribe(new_text)
-
-    def purge(self, query: str) -> int:
-        """Deletes every passage that holds the identifier."""
-        ids = list(self._texts)
-        gone = policies.holding(query, self._texts.values())
-        for i in gone:
-            self._delete(ids[i])
-        return len(gone)
 
     def stored_in(self) -> str:
         """Where its files are, and its logs."""
@@ -125,9 +106,13 @@ class LettaMemory:
         found = self._client.passages.search(archive_id=self._archive, query=query, limit=min(k, _MOST))
         return [Hit(each.passage.id, each.passage.text, each.score) for each in found]
 
-    def _delete(self, id: str) -> None:
-        self._client.archives.passages.delete(id, archive_id=self._archive)
-        del self._texts[id]
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        return self._texts.items()
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            self._client.archives.passages.delete(id, archive_id=self._archive)
+            del self._texts[id]
 
     def _restart(self) -> None:
         self._stop()

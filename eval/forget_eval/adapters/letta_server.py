@@ -3,27 +3,20 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval.mcp_servers import guard
-
-from . import sealed
+from forget_eval.adapters import sealed
+from forget_eval.adapters.guarded import Guarded, fault, socket_path
 
 _SOURCE = "letta-0.16.8"
 _POSTGRES = "pginstall18"
 _LONGEST = 300.0  # seconds that a step of the start may take
-_TO_STOP = 10.0
-_PAUSE = 0.05
-_TAIL = 8  # lines of a log
-_LONGEST_SOCKET = 100  # bytes of a path that every system can bind
 _SETTINGS = {  # a store that is thrown away need not survive a crash of the machine, and must not fill the disk
     "listen_addresses": "",
     "fsync": "off",
@@ -62,10 +55,8 @@ class LettaServer:
     def __init__(self, folder: Path, embeddings: str) -> None:
         self._folder = folder
         self._variables = _variables(folder, embeddings)
-        self._children: list[subprocess.Popen[bytes]] = []
-        self.socket = str(folder / "letta.sock")
-        if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
-            raise UserError(f"{folder}: too long a path for a socket. Set TMPDIR to a shorter one.")
+        self._children: list[Guarded] = []
+        self.socket = socket_path(folder, "letta.sock")
         try:
             self._start_database()
             self._migrate()
@@ -80,7 +71,7 @@ class LettaServer:
     @property
     def is_alive(self) -> bool:
         """Whether both the database and the server are there."""
-        return bool(self._children) and all(child.poll() is None for child in self._children)
+        return bool(self._children) and all(child.is_alive for child in self._children)
 
     def query(self, sql: str) -> str:
         """What a statement yields in Letta's database, a row a line."""
@@ -91,19 +82,14 @@ class LettaServer:
         """Stops the server and the database, with whatever they have started. A second time nothing."""
         self._tell_database()
         for child in self._children:
-            assert child.stdin is not None
-            child.stdin.close()
+            child.hang_up()
         for child in self._children:
-            try:
-                child.wait(_TO_STOP)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+            child.close()
         self._children.clear()
 
     def _tell_database(self) -> None:
         """PostgreSQL gives back its shared memory only if it is told to stop. One that has gone has left its number."""
-        if self._children and self._children[0].poll() is None:
+        if self._children and self._children[0].is_alive:
             with suppress(OSError, ValueError, IndexError):
                 os.kill(int((self._folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
 
@@ -116,7 +102,7 @@ class LettaServer:
         here = f"--unix_socket_directories={self._folder}"
         database = self._begin("postgres", [*as_user, f"{programs}/postgres", "-D", str(data), here, *settings])
         asking = [f"{programs}/pg_isready", "--quiet", f"--host={self._folder}", "--username=postgres"]
-        self._await("postgres", database, lambda: subprocess.run(asking, check=False).returncode == 0)
+        database.await_ready(lambda: subprocess.run(asking, check=False).returncode == 0, _LONGEST)
         self._run("psql", [*self._psql(), "--dbname=postgres", "--command=create database letta"])
         self._run("psql", [*self._psql(), "--dbname=letta", "--command=create extension vector"])
 
@@ -130,17 +116,12 @@ class LettaServer:
     def _start_server(self) -> None:
         words = ("uvicorn", "letta.server.rest_api.app:app", "--uds", self.socket, "--no-access-log")
         server = self._begin("server", _sealed(*words), LETTA_PG_URI=_uri(f"host={self._folder}"))
-        self._await("server", server, self._answers)  # it opens its socket when it is ready
-
-    def _answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as asking, suppress(OSError):
-            asking.connect(self.socket)
-            return True
-        return False
+        server.await_socket(self.socket, _LONGEST)  # it opens its socket when it is ready
 
     def _run(self, name: str, command: Sequence[str], cwd: Path | None = None, **variables: str) -> None:
         """Runs a step to its end."""
-        with open(self._log(name), "ab") as log, suppress(subprocess.TimeoutExpired):
+        path = self._folder / f"{name}.log"
+        with open(path, "ab") as log, suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
                 command,
                 cwd=cwd or self._folder,
@@ -153,36 +134,17 @@ class LettaServer:
             )
             if done.returncode == 0:
                 return
-        raise self._fault(name)
+        raise fault(_failing(name), path)
 
-    def _begin(self, name: str, command: Sequence[str], **variables: str) -> subprocess.Popen[bytes]:
-        """Starts what stays, below a guard that ends it when this process is gone."""
-        with open(self._log(name), "ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(guard.__file__), *command],
-                cwd=self._folder,
-                env=self._variables | variables,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def _begin(self, name: str, command: Sequence[str], **variables: str) -> Guarded:
+        """Starts what stays."""
+        child = Guarded(self._folder, name, command, self._variables | variables, _failing(name))
         self._children.append(child)
         return child
 
-    def _await(self, name: str, child: subprocess.Popen[bytes], is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _LONGEST
-        while not is_ready():
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise self._fault(name)
-            time.sleep(_PAUSE)
 
-    def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
-
-    def _fault(self, name: str) -> EnvironmentFault:
-        lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()[-_TAIL:]
-        return EnvironmentFault("\n    ".join([f"Letta does not start: {name} failed. It said last:", *lines]))
+def _failing(name: str) -> str:
+    return f"Letta does not start: {name} failed"
 
 
 def _sealed(*words: str) -> list[str]:

@@ -1,9 +1,10 @@
 """LlamaIndex (PyPI `llama-index-core`): a VectorStoreIndex over its own simple vector store."""
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, ClassVar
 
-from forget_eval import policies
+from forget_eval.adapters.by_id import Id, StoreById
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -12,7 +13,7 @@ from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 _WHOLE = 1_000_000  # tokens of a chunk: no fact is cut into several
 
 
-class LlamaIndexMemory:
+class LlamaIndexMemory(StoreById):
     """A new index for each reset; a fact is a document. Ids are chosen by the shared policies over its cosines.
 
     A supersede is the index's own update of a document, a purge deletes documents. A stored document cannot be hidden.
@@ -50,26 +51,6 @@ class LlamaIndexMemory:
         self._index.insert(self._core.Document(id_=id, text=text))
         return id
 
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """The index's retriever."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the nearest document."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._index.update_ref_doc(self._core.Document(id_=old.id, text=new_text))
-
-    def purge(self, query: str) -> int:
-        """Deletes every document that holds the identifier."""
-        stored = list(self._index.docstore.docs.values())
-        gone = [stored[i].ref_doc_id for i in policies.holding(query, (node.get_content() for node in stored))]
-        for id in gone:
-            self._index.delete_ref_doc(id, delete_from_docstore=True)
-        return len(gone)
-
     def stored_in(self) -> None:
         """In memory."""
 
@@ -80,6 +61,16 @@ class LlamaIndexMemory:
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._index.as_retriever(similarity_top_k=k).retrieve(query)
         return [Hit(hit.node.ref_doc_id, hit.node.get_content(), hit.score) for hit in found]
+
+    def _stored(self) -> list[tuple[Id, str]]:
+        return [(node.ref_doc_id, node.get_content()) for node in self._index.docstore.docs.values()]
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._index.update_ref_doc(self._core.Document(id_=id, text=text))
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            self._index.delete_ref_doc(id, delete_from_docstore=True)
 
 
 def _model(embed: Embedder) -> Any:

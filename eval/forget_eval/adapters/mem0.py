@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -16,7 +16,7 @@ _LONG_AGO = "2000-01-01"
 _ALL = 1_000_000
 
 
-class Mem0Memory:
+class Mem0Memory(HidingStore, BatchStore):
     """Facts are added as they are (`infer=False`); a reset is Mem0's own. Ids are chosen by the shared policies.
 
     A supersede updates a memory, a release lets it expire, a purge deletes it. A recall keeps Mem0's own threshold, so
@@ -38,7 +38,7 @@ class Mem0Memory:
         self._on_disk = on_disk
         logging.getLogger("mem0").setLevel(logging.ERROR)  # each reset would warn that it resets
         self._scratch = Scratch()
-        with self._scratch.home(MEM0_TELEMETRY="False", MEM0_DIR=self._scratch.folder):
+        with self._scratch.home(MEM0_DIR=self._scratch.folder):
             mem0 = require("mem0", "mem0", "adapter 'mem0'")
             self._memory = mem0.Memory.from_config(_config(len(embed(["width"])[0]), self.stored_in()))
         self._memory.embedding_model = _model(embed)
@@ -46,10 +46,6 @@ class Mem0Memory:
     def reset(self) -> None:
         """Empties Mem0's collection and its history."""
         self._memory.reset()
-
-    def inscribe(self, text: str) -> str:
-        """Adds a memory."""
-        return self.inscribe_many([text])[0]
 
     def inscribe_many(self, texts: Sequence[str]) -> list[str]:
         """Adds one memory for each text."""
@@ -61,29 +57,6 @@ class Mem0Memory:
         """Mem0's search, with its default threshold."""
         found = self._memory.search(query, filters={"user_id": _USER}, top_k=k)["results"]
         return [memory["memory"] for memory in found]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the nearest memory."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._memory.update(old.id, text=new_text)
-
-    def release(self, query: str) -> int:
-        """Lets the memories expire that stand out under the query."""
-        hits = policies.released(self._nearest(query, policies.POOL))
-        for hit in hits:
-            self._memory.update(hit.id, expiration_date=_LONG_AGO)
-        return len(hits)
-
-    def purge(self, query: str) -> int:
-        """Deletes every memory that holds the identifier, expired ones too."""
-        stored = self._memory.get_all(filters={"user_id": _USER}, top_k=_ALL, show_expired=True)["results"]
-        gone = policies.holding(query, (memory["memory"] for memory in stored))
-        for i in gone:
-            self._memory.delete(stored[i]["id"])
-        return len(gone)
 
     def stored_in(self) -> str | None:
         """Where its files are."""
@@ -98,6 +71,21 @@ class Mem0Memory:
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._memory.search(query, filters={"user_id": _USER}, top_k=k, threshold=0.0)["results"]
         return [Hit(memory["id"], memory["memory"], memory["score"]) for memory in found]
+
+    def _stored(self) -> list[tuple[Id, str]]:
+        stored = self._memory.get_all(filters={"user_id": _USER}, top_k=_ALL, show_expired=True)["results"]
+        return [(memory["id"], memory["memory"]) for memory in stored]
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._memory.update(id, text=text)
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        for hit in hits:
+            self._memory.update(hit.id, expiration_date=_LONG_AGO)
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            self._memory.delete(id)
 
 
 def _config(dim: int, folder: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, ClassVar
 
-from forget_eval import policies
+from forget_eval.adapters.by_id import Id, StoreById
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -17,11 +17,12 @@ _ROOM = "facts"
 _PAGE = 100  # drawers that a listing gives at once
 
 
-class MempalaceMemory:
+class MempalaceMemory(StoreById):
     """A fresh wing for each reset, the old one's drawers deleted. Ids are chosen by the shared policies.
 
-    A supersede updates a drawer and a purge deletes drawers; MemPalace cannot hide a drawer. What it cuts into chunks,
-    it recalls in chunks. A text that its wing has held before is not stored anew, whatever its drawer holds by now.
+    A recall is MemPalace's search: vectors, ranked again by words. A supersede updates a drawer and a purge deletes
+    drawers; MemPalace cannot hide a drawer. What it cuts into chunks, it recalls in chunks. A text that its wing has
+    held before is not stored anew, whatever its drawer holds by now.
     """
 
     name = "mempalace"
@@ -55,25 +56,6 @@ class MempalaceMemory:
         id: str = self._ask("add_drawer", wing=self._wing, room=_ROOM, content=text)["drawer_id"]
         return id
 
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """MemPalace's search in the wing: vectors, ranked again by words."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the drawer that is found first."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._ask("update_drawer", drawer_id=old.id, content=new_text)
-
-    def purge(self, query: str) -> int:
-        """Deletes every drawer that holds the identifier."""
-        stored = list(self._drawers())
-        found = policies.holding(query, (drawer["content"] for drawer in stored))
-        self._delete([stored[i]["drawer_id"] for i in found])
-        return len(found)
-
     def stored_in(self) -> str:
         """Where its files are, and its logs."""
         return self._scratch.folder
@@ -99,6 +81,12 @@ class MempalaceMemory:
         found = self._ask("search", query=query, limit=k, wing=self._wing, room=_ROOM)["results"]
         return [Hit(hit["drawer_id"], hit["text"], hit["similarity"]) for hit in found]
 
+    def _stored(self) -> Iterator[tuple[Id, str]]:
+        return ((drawer["drawer_id"], drawer["content"]) for drawer in self._drawers())
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._ask("update_drawer", drawer_id=id, content=text)
+
     def _drawers(self) -> Iterator[dict[str, Any]]:
         """All drawers of the wing, whole."""
         for offset in count(0, _PAGE):
@@ -107,7 +95,7 @@ class MempalaceMemory:
                 return
             yield from self._ask("get_drawers", drawer_ids=[drawer["drawer_id"] for drawer in page])["results"]
 
-    def _delete(self, ids: Sequence[str]) -> None:
+    def _delete(self, ids: Sequence[Id]) -> None:
         for start in range(0, len(ids), _PAGE):
             self._ask("delete_drawers", drawer_ids=list(ids[start : start + _PAGE]))
 

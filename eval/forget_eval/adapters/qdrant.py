@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from forget_datasets.rows import OPERATIONS
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -14,7 +14,7 @@ from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 _NAME = "facts"
 
 
-class QdrantMemory:
+class QdrantMemory(HidingStore, BatchStore):
     """One collection in memory, made anew by each reset. Ids are chosen by the shared policies over Qdrant's cosines.
 
     A supersede writes over the point of the old fact and a purge deletes points. Qdrant has no notion of hiding, so a
@@ -48,42 +48,11 @@ class QdrantMemory:
         self._client.delete_collection(_NAME)
         self._client.create_collection(_NAME, vectors_config=self._shape)
 
-    def inscribe(self, text: str) -> int:
-        """Adds a point."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[int]:
         """Adds points in one upsert."""
         ids = [next(self._ids) for _ in texts]
         self._write(ids, texts)
         return ids
-
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """The nearest points that are not flagged."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Writes over the nearest point."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._write([old.id], [new_text])
-
-    def release(self, query: str) -> int:
-        """Flags the points that stand out under the query."""
-        ids = [hit.id for hit in policies.released(self._nearest(query, policies.POOL))]
-        if ids:
-            self._client.set_payload(_NAME, payload={"released": True}, points=ids)
-        return len(ids)
-
-    def purge(self, query: str) -> int:
-        """Deletes every point whose text holds the identifier, flagged ones too."""
-        points = self._client.scroll(_NAME, limit=self._client.count(_NAME).count or 1)[0]
-        gone = [points[i].id for i in policies.holding(query, (point.payload["text"] for point in points))]
-        if gone:
-            self._client.delete(_NAME, points_selector=gone)
-        return len(gone)
 
     def stored_in(self) -> str | None:
         """Where its files are."""
@@ -100,7 +69,20 @@ class QdrantMemory:
         found = self._client.query_points(_NAME, query=vector, query_filter=self._live, limit=k).points
         return [Hit(point.id, point.payload["text"], point.score) for point in found]
 
-    def _write(self, ids: Sequence[Any], texts: Sequence[str]) -> None:
+    def _stored(self) -> list[tuple[Id, str]]:
+        points = self._client.scroll(_NAME, limit=self._client.count(_NAME).count or 1)[0]
+        return [(point.id, point.payload["text"]) for point in points]
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._write([id], [text])
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._client.set_payload(_NAME, payload={"released": True}, points=[hit.id for hit in hits])
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self._client.delete(_NAME, points_selector=ids)
+
+    def _write(self, ids: Sequence[Id], texts: Sequence[str]) -> None:
         vectors = self._embed(texts).tolist()
         rows = zip(ids, vectors, texts, strict=True)
         points = [self._models.PointStruct(id=id, vector=vector, payload={"text": text}) for id, vector, text in rows]

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from forget_datasets.rows import OPERATIONS
 from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.lexical import LexicalIndex
 from forget_eval.embedding import width
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
 
 
-class ReferenceMemory:
+class ReferenceMemory(HidingStore, BatchStore):
     """Exact dense search, plus a lexical index for identifiers and names.
 
     A recall ranks by cosine; facts that share rare words with the query move up by as much as `LexicalIndex.weights`
@@ -41,10 +42,6 @@ class ReferenceMemory:
         self._ids: list[int] = []  # the facts that can be recalled, in the order of the rows
         self._rows = np.empty((16, self._dim), dtype=np.float32)
 
-    def inscribe(self, text: str) -> int:
-        """Adds a fact and returns its id."""
-        return self.inscribe_many([text])[0]
-
     def inscribe_many(self, texts: Sequence[str]) -> list[int]:
         """Adds facts and returns their ids."""
         ids = list(range(self._next, self._next + len(texts)))
@@ -64,19 +61,6 @@ class ReferenceMemory:
         weights = self._index.weights(query)
         ranks = scores + np.array([weights.get(id, 0.0) for id in self._ids], dtype=np.float32)
         return [self._texts[self._ids[row]] for row in _falling(ranks, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Replaces the fact nearest to the query."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is not None:
-            self._delete([int(old.id)])
-        self.inscribe(new_text)
-
-    def release(self, query: str) -> int:
-        """Hides the facts that stand out under the query."""
-        hits = policies.released(self._nearest(query, policies.POOL))
-        self._hide({int(hit.id) for hit in hits})
-        return len(hits)
 
     def purge(self, query: str) -> int:
         """Deletes every fact that holds the identifier, hidden or not."""
@@ -116,16 +100,22 @@ class ReferenceMemory:
             grown[: len(self._ids)] = self._rows[: len(self._ids)]
             self._rows = grown
 
-    def _hide(self, ids: set[int]) -> None:
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        return self._texts.items()
+
+    def _hide(self, hits: Sequence[Hit]) -> None:
+        self._take_out({hit.id for hit in hits})
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        self._take_out(set(ids))
+        for id in map(int, ids):
+            self._index.remove(id, self._texts.pop(id))
+
+    def _take_out(self, ids: set[Id]) -> None:
+        """Of what can be recalled."""
         kept = [row for row, id in enumerate(self._ids) if id not in ids]
         self._rows = self._rows[kept]
         self._ids = [self._ids[row] for row in kept]
-
-    def _delete(self, ids: Iterable[int]) -> None:
-        gone = set(ids)
-        self._hide(gone)
-        for id in gone:
-            self._index.remove(id, self._texts.pop(id))
 
 
 def _falling(scores: NDArray[np.float32], k: int) -> list[int]:

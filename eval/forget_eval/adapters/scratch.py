@@ -5,13 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-_HOMES = ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-_QUIET = {
-    "ANONYMIZED_TELEMETRY": "False",
-    "DO_NOT_TRACK": "1",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "TELEMETRY_DISABLED": "1",
-}
+from forget_eval.quiet import at_home
 
 
 class Scratch:
@@ -31,7 +25,7 @@ class Scratch:
 
         A package is imported and its store made inside; afterwards the process has the environment that it had.
         """
-        wanted = dict.fromkeys(_HOMES, self.folder) | _QUIET | variables
+        wanted = at_home(self.folder) | variables
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
         try:

@@ -2,12 +2,12 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, ClassVar
 
 from forget_datasets.errors import UserError
-from forget_eval import policies
+from forget_eval.adapters.by_id import BatchStore, Id
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Kind, Scale
@@ -19,7 +19,7 @@ _PAUSE = 0.1
 _GOING_ON = ("pending", "processing")
 
 
-class ZepMemory:
+class ZepMemory(BatchStore):
     """One graph for each reset, deleted afterwards. A fact is an edge between two nodes of its own.
 
     Edges are added as they are (`deduplicate` is false), so that no model rewrites or contradicts them. A supersede
@@ -51,12 +51,8 @@ class ZepMemory:
     def reset(self) -> None:
         """Deletes the graph and creates one."""
         self._delete_graph()
-        self._texts: dict[str, str] = {}
+        self._texts: dict[Id, str] = {}
         self._graph = self._client.graph.create(name=f"forget-eval-{next(self._names)}").uuid_
-
-    def inscribe(self, text: str) -> str:
-        """Adds an edge."""
-        return self.inscribe_many([text])[0]
 
     def inscribe_many(self, texts: Sequence[str]) -> list[str]:
         """Adds edges, many in one request, and waits until they can be found."""
@@ -69,28 +65,6 @@ class ZepMemory:
         self._texts.update(zip(ids, texts, strict=True))
         return ids
 
-    def recall_texts(self, query: str, k: int = 5) -> list[str]:
-        """Zep's search for edges, as it is by default."""
-        return [hit.text for hit in self._nearest(query, k)]
-
-    def supersede(self, old_query: str, new_text: str) -> None:
-        """Updates the edge that is found first."""
-        old = policies.best(self._nearest(old_query, 1))
-        if old is None:
-            self.inscribe(new_text)
-        else:
-            self._client.graph.edge.update(self._graph, old.id, fact=new_text)
-            self._texts[str(old.id)] = new_text
-
-    def purge(self, query: str) -> int:
-        """Deletes every edge that holds the identifier."""
-        ids = list(self._texts)
-        gone = [ids[i] for i in policies.holding(query, self._texts.values())]
-        for id in gone:
-            self._wait(self._client.graph.edge.delete(self._graph, id).task)
-            del self._texts[id]
-        return len(gone)
-
     def close(self) -> None:
         """Deletes the graph. A second time nothing."""
         self._delete_graph()
@@ -98,6 +72,18 @@ class ZepMemory:
     def _nearest(self, query: str, k: int) -> list[Hit]:
         found = self._client.graph.search_edges(self._graph, query=query, page_size=min(k, _MOST)).items or []
         return [Hit(edge.uuid_, edge.fact, edge.score or 0.0) for edge in found[:k]]
+
+    def _stored(self) -> Iterable[tuple[Id, str]]:
+        return self._texts.items()
+
+    def _replace(self, id: Id, text: str) -> None:
+        self._client.graph.edge.update(self._graph, id, fact=text)
+        self._texts[id] = text
+
+    def _delete(self, ids: Sequence[Id]) -> None:
+        for id in ids:
+            self._wait(self._client.graph.edge.delete(self._graph, id).task)
+            del self._texts[id]
 
     def _delete_graph(self) -> None:
         if self._graph is not None:

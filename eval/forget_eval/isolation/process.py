@@ -25,6 +25,7 @@ from forget_datasets.errors import EnvironmentFault
 from forget_eval.guest import said
 from forget_eval.isolation.messages import AdapterFault, fault, line
 from forget_eval.protocols import Embedder
+from forget_eval.quiet import at_home
 from forget_eval.redaction import brief
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -35,21 +36,7 @@ _TAIL = 1500  # characters of what a worker printed last
 _LONGEST_WAIT = 2.0**30  # milliseconds that the system can be asked to wait
 _MOST_PRINTED = 1 << 24  # bytes kept of what a worker prints
 _TO_DUMP, _TO_END = 3.0, 10.0  # seconds that a hung worker has to say where it hangs, and its watcher to end all
-_HOMES = ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-_QUIET = {
-    "ANONYMIZED_TELEMETRY": "False",
-    "DO_NOT_TRACK": "1",
-    "GRAPHITI_TELEMETRY_ENABLED": "false",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "LANGCHAIN_TRACING_V2": "false",
-    "LANGSMITH_TRACING": "false",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "MEM0_TELEMETRY": "False",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "SCARF_NO_ANALYTICS": "true",
-    "TELEMETRY_DISABLED": "1",
-}
 
 
 @dataclass(frozen=True)
@@ -154,7 +141,7 @@ class Worker:
             "packages": _PACKAGES,
             "scratch": self._scratch,
             "pipes": theirs,
-            "variables": dict.fromkeys((*_HOMES, *_TEMPORARY), self._scratch) | _QUIET | _offline(),
+            "variables": dict.fromkeys(_TEMPORARY, self._scratch) | at_home(self._scratch) | _offline(),
             "memory": (self._limits.memory_mb or 0) << 20,
         }
         try:

@@ -154,7 +154,7 @@ def _place(name: str) -> str:
 
 
 def _is_control(name: str) -> bool:
-    return name in adapters.BUILT_IN and callable(getattr(adapters.find(name), "_tell", None))
+    return name in adapters.BUILT_IN and adapters.is_told(adapters.find(name))
 
 
 def _require_usable(environment: Environment) -> None:
