@@ -71,6 +71,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "node_ip_address": "127.
 def second(cluster: Any) -> Iterator[Any]:
     """Another node, of one CPU, for the time of a test."""
     node = cluster.add_node(**NODE)
+    cluster.wait_for_nodes()
     yield node
     if node in cluster.worker_nodes:
         cluster.remove_node(node, allow_graceful=False)

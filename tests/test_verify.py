@@ -266,7 +266,7 @@ def test_an_edited_cell_of_a_report_is_named(place: Path) -> None:
     [
         ("| wipe-all | strict | 100 [93–100] |\n| wipe-all | strict | 0 [0–7] |", "table 1, wipe-all 2, overall"),
         ("| wipe-all | strict with retries | 0 [0–7] |", "table 1, wipe-all 1, rate"),
-        ("| wipe-all | strict | 0 [0–7] | more |", "table 1, wipe-all 1, column 10"),
+        ("| wipe-all | strict | 0 [0–7] | more |", "table 1, wipe-all 1, column 11"),
     ],
 )
 def test_a_forged_row_or_cell_of_a_report_is_found(place: Path, forged: str, key: str) -> None:
