@@ -25,6 +25,7 @@ from forget_eval.on_ray.engine import Engine
 from forget_eval.on_ray.pieces import pieces
 from forget_eval.on_ray.shards import Shards, folder_of
 from forget_eval.runner import Options
+from tests.transcript_lines import lines
 
 Built = tuple[Path, dict[str, Any]]
 Tree = Callable[[Path], dict[str, bytes]]
@@ -86,18 +87,6 @@ def cases(forgeteval_built: Built, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 @pytest.fixture
 def items(membehave_built: Built) -> Dataset:
     return open_dataset(str(membehave_built[0]), "membehave", "default")
-
-
-def timeless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: timeless(inner) for name, inner in value.items() if name != "seconds"}
-    return [timeless(inner) for inner in value] if isinstance(value, list) else value
-
-
-def lines(folder: Path) -> list[str]:
-    """The transcripts of a run, each without its seconds and with its keys in their order."""
-    found = (folder / "transcripts.jsonl").read_text().splitlines()
-    return [json.dumps(timeless(json.loads(line))) for line in found]
 
 
 def here(cases: Dataset, folder: Path, system: str = "parallel_systems:Store", embed: Any = None) -> list[str]:

@@ -26,6 +26,7 @@ from forget_eval.parallel.seats import CaseSeat
 from forget_eval.parallel.stage import stage
 from forget_eval.runner import Options
 from forget_eval.transcripts import Writer
+from tests.transcript_lines import lines
 
 Built = tuple[Path, dict[str, Any]]
 N = 50
@@ -60,18 +61,6 @@ def at(cases: Dataset, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def items(membehave_built: Built) -> Dataset:
     return open_dataset(str(membehave_built[0]), "membehave", "default")
-
-
-def timeless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: timeless(inner) for name, inner in value.items() if name != "seconds"}
-    return [timeless(inner) for inner in value] if isinstance(value, list) else value
-
-
-def lines(folder: Path) -> list[Any]:
-    """The transcripts of a run, each with its seconds replaced by nothing and its keys in their order."""
-    found = (folder / "transcripts.jsonl").read_text().splitlines()
-    return [json.dumps(timeless(json.loads(line))) for line in found]
 
 
 def played(cases: Dataset, system: str, folder: Path, workers: int, embed: Any = None) -> list[Any]:
@@ -286,7 +275,7 @@ def test_a_command_ends_well_whatever_its_systems_leave_or_print(cases: Dataset,
     assert (done.returncode, out) == (0, ""), err
     assert "50 cases run, 50 in run" in err
     operations = sum(len(case.mutations) for case in cases.cases())
-    assert err.count("printed by the system\n") == (operations if system == "Prints" else 0)
+    assert err.count("printed by the system") == (operations if system == "Prints" else 0)
     assert lines(tmp_path / "run") == played(cases, "Store", tmp_path / "one", 1)
 
 
