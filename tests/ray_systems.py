@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from threading import Event
 from time import sleep
-from typing import Any
 
 from parallel_systems import Store
 
@@ -47,21 +46,6 @@ class Leaves(Store):
 class LeavesAtOnce(Store):
     def __init__(self) -> None:
         os._exit(3)
-
-
-class Embedding(Store):
-    """Embeds what a run foresees, and with every operation a text that nobody does."""
-
-    def __init__(self, embed: Any) -> None:
-        self.embed = embed
-
-    def inscribe(self, text: str) -> int:
-        self.embed([text])
-        return super().inscribe(text)
-
-    def forget(self, query: str) -> int:
-        super().forget(query)
-        return int(1_000_000 * float(self.embed([f"unforeseen {query}", query]).sum()))
 
 
 class OneANode(Store):

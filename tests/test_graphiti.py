@@ -15,14 +15,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.forgeteval import generate
 from forget_eval import adapters, forgeteval
 from forget_eval.adapters.graphiti import GraphitiMemory
 from forget_eval.adapters.graphiti_server import GraphitiServer
-from forget_eval.cli import main
 from forget_eval.isolation import environments, interpreters, requirements
 from forget_eval.isolation.messages import AdapterFault
 from forget_eval.isolation.process import Limits
@@ -64,24 +62,6 @@ def test_its_environment_needs_a_newer_python_than_ours() -> None:
     if sys.version_info < (3, 12):
         with pytest.raises(UserError, match=r"needs Python .*>=3\.12.*; .* is 3\.11"):
             interpreters.named(sys.executable, wanted.requires, "the environment of 'graphiti'")
-
-
-def test_a_python_that_does_not_fit_is_refused_with_the_line_that_gets_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other, uv = tmp_path / "python", tmp_path / "uv"
-    other.write_text(f'#!/bin/sh\necho \'["{other}", "3.11.7", true]\'\n')
-    uv.write_text("#!/bin/sh\n")
-    for program in (other, uv):
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError) as raised:
-        CliRunner().invoke(
-            main, ["env", "create", "graphiti", "--python", str(other)], standalone_mode=False, catch_exceptions=False
-        )
-    said = str(raised.value)
-    assert said.startswith("the environment of 'graphiti' needs Python ")
-    assert said.endswith(f"; {other} is 3.11.7. uv python install 3.13")
 
 
 def test_a_folder_too_deep_for_a_socket_is_named(tmp_path: Path) -> None:

@@ -16,13 +16,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval.adapters import sealed
 from forget_eval.adapters.letta import LettaMemory, in_order
 from forget_eval.adapters.letta_server import LettaServer
-from forget_eval.cli import main
 from forget_eval.isolation import environments, requirements, sources
 
 HERE = Path(__file__).parent
@@ -125,24 +123,6 @@ def test_an_archive_that_is_none_is_a_fault(tmp_path: Path) -> None:
 
     with pytest.raises(EnvironmentFault, match=r"thing-1\.0\.tar\.gz cannot be unpacked"):
         sources.fetch(f"# source: thing==1.0 --hash=sha256:{'0' * 64}\n", tmp_path, ["pip"], download)
-
-
-def test_a_python_that_does_not_fit_is_refused_with_the_line_that_gets_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other, uv = tmp_path / "python", tmp_path / "uv"
-    other.write_text(f'#!/bin/sh\necho \'["{other}", "3.12.9", true]\'\n')
-    uv.write_text("#!/bin/sh\n")
-    for program in (other, uv):
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError) as raised:
-        CliRunner().invoke(
-            main, ["env", "create", "letta", "--python", str(other)], standalone_mode=False, catch_exceptions=False
-        )
-    said = str(raised.value)
-    assert said.startswith("the environment of 'letta' needs Python ")
-    assert said.endswith(f"; {other} is 3.12.9. uv python install 3.11")
 
 
 @pytest.mark.servers

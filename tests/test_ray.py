@@ -24,6 +24,7 @@ from forget_eval.membehave.systems import Settings
 from forget_eval.on_ray.engine import Engine
 from forget_eval.on_ray.pieces import pieces
 from forget_eval.on_ray.shards import Shards, folder_of
+from forget_eval.on_ray.troupe import Troupe
 from forget_eval.runner import Options
 from tests.transcript_lines import lines
 
@@ -211,7 +212,7 @@ def test_vectors_are_made_once_by_the_run_itself(cases: Dataset, cluster: Any, t
     one = here(cases, tmp_path / "one", "parallel_systems:Embedding", embedding.load(model, cache=False))
     CALLS.clear()
     embed = embedding.load(model, cache=False)
-    assert there(cases, tmp_path / "run", "ray_systems:Embedding", Engine(), 1, embed) == one
+    assert there(cases, tmp_path / "run", "parallel_systems:Embedding", Engine(), 1, embed) == one
     assert {process for process, _ in CALLS} == {os.getpid()}
     texts = [text for _, text in CALLS]
     assert len(texts) == len(set(texts))
@@ -229,8 +230,25 @@ def test_an_embedder_that_fails_leaves_what_was_before_it(
 
     monkeypatch.setattr("forget_eval.bench.Options", lambda *given: Options(*given, chunk=10))
     with pytest.raises(UserError, match=r"failed on .* texts: ValueError: not this one"):
-        there(cases, tmp_path / "run", "ray_systems:Embedding", Engine(), 1, embedding.load(picky, cache=False))
+        there(cases, tmp_path / "run", "parallel_systems:Embedding", Engine(), 1, embedding.load(picky, cache=False))
     assert len(lines(tmp_path / "run")) == 20
+
+
+def test_when_nobody_can_be_asked_for_vectors_any_more_the_run_ends(
+    cases: Dataset, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    desks, opened = list[Any](), Troupe._open_desk
+    monkeypatch.setattr(Troupe, "_open_desk", lambda troupe: desks.append(opened(troupe)) or desks[0])
+
+    def ends(texts: list[str]) -> Any:
+        if any(text.startswith("unforeseen") for text in texts):
+            ray.kill(desks[0])
+        return model(texts)
+
+    with pytest.raises(EnvironmentFault, match="through which systems ask the run for vectors has ended"):
+        there(cases, tmp_path / "run", "parallel_systems:Embedding", Engine(), 1, embedding.load(ends, cache=False))
 
 
 def test_triplets_stay_together(items: Dataset, cluster: Any, tmp_path: Path) -> None:
@@ -280,6 +298,7 @@ def test_the_commands_join_a_cluster(
     assert do("forget_eval.cli", *run, "--out", tmp_path / "run", *ray, "--shards", tmp_path / "shards") == ""
     assert lines(tmp_path / "run") == here(cases, tmp_path / "one", "keep-all")
     assert runs.read(tmp_path / "run")["adapter"] == runs.read(tmp_path / "one")["adapter"]
+    assert runs.read(tmp_path / "run")["played"] == {"engine": "ray", "workers": 1}
     assert len([*(tmp_path / "shards").glob("run-*/*.jsonl")]) == 2  # pieces of 32
 
 
@@ -352,7 +371,7 @@ def test_shards_are_whole_and_lack_nothing(tmp_path: Path) -> None:
     (tmp_path / "place" / "b.jsonl").write_bytes(b'{"id":"x"}\n{"id":"y"}')
     with pytest.raises(EnvironmentFault, match="lacks the transcript of y"):
         shards.read("b.jsonl", ["x", "y"])
-    with pytest.raises(EnvironmentFault, match=r"place: "):
+    with pytest.raises(EnvironmentFault, match=r"place: .* on several machines --shards names a place that all reach"):
         shards.read("c.jsonl", [])
     shards.remove()
     assert [*tmp_path.iterdir()] == []

@@ -7,6 +7,7 @@ import fsspec
 import pytest
 from click.testing import CliRunner, Result
 
+from forget_eval import remote
 from forget_eval.cli import main
 
 Built = tuple[Path, dict[str, Any]]
@@ -60,6 +61,15 @@ def test_scoring_behind_a_url_never_takes_the_run_away(
     monkeypatch.undo()
     assert files.cat_file("/results/oracle/manifest.json") == (uploaded[0] / "manifest.json").read_bytes()
     assert call("score", URL, "--data", uploaded[1]).exit_code == 0
+
+
+def test_uploading_again_takes_away_what_only_an_earlier_scoring_wrote(uploaded: tuple[Path, Path]) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/results/oracle/scores/other.json", b"{}")
+    files.pipe_file("/results/oracle/notes.txt", b"mine")
+    remote.upload(uploaded[0], URL)
+    assert not files.exists("/results/oracle/scores/other.json")
+    assert files.exists("/results/oracle/notes.txt")
 
 
 def broken(*_: object, **__: object) -> None:

@@ -24,7 +24,9 @@ from forget_eval.membehave.systems import Settings
 from forget_eval.parallel import crew
 from forget_eval.parallel.seats import CaseSeat
 from forget_eval.parallel.stage import stage
+from forget_eval.report import groups, tables
 from forget_eval.runner import Options
+from forget_eval.scores import score
 from forget_eval.transcripts import Writer
 from tests.transcript_lines import lines
 
@@ -100,14 +102,28 @@ def test_three_processes_write_what_one_writes(cases: Dataset, tmp_path: Path, s
     assert [json.loads(line)["id"] for line in found] == [case.id for case in cases.cases()]
 
 
-def test_the_manifest_does_not_know_how_many_there_were(cases: Dataset, tmp_path: Path) -> None:
+def test_manifests_differ_by_how_many_there_were_alone(cases: Dataset, tmp_path: Path) -> None:
     manifests = []
     for workers in (1, 2):
         played(cases, "Store", tmp_path / str(workers), workers)
         manifests.append(json.loads((tmp_path / str(workers) / "manifest.json").read_text()))
     for manifest in manifests:
         del manifest["run"], manifest["started"]
+    assert [manifest.pop("played") for manifest in manifests] == [
+        {"engine": "local", "workers": 1},
+        {"engine": "local", "workers": 2},
+    ]
     assert manifests[0] == manifests[1]
+
+
+def test_the_page_says_whose_calls_were_timed_beside_others(cases: Dataset, tmp_path: Path) -> None:
+    for name, workers in (("one", 1), ("two", 2)):
+        played(cases, "Store", tmp_path / name, workers)
+        score(tmp_path / name)
+    (alone,), (both,) = groups.load([tmp_path / "one"]), groups.load([tmp_path / "one", tmp_path / "two"])
+    assert "workers" not in tables.latency(alone).columns
+    assert tables.latency(both).columns[:2] == ("system", "workers")
+    assert [row[1].text for row in tables.latency(both).rows] == ["1", "2"]
 
 
 def test_vectors_are_made_once_by_the_run_itself_and_are_those_of_one_process(cases: Dataset, tmp_path: Path) -> None:

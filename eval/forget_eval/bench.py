@@ -190,6 +190,7 @@ def run_adapter(
     count = min(max(1, dataset.n), workers if workers == 1 or selection.may_be_several(name, isolation) else 1)
     with staged(CaseSeat(name, k, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, k)
+        manifest["played"] = players.played
         with (
             runs.opened(folder, manifest, force) as writer,
             progress(manifest["adapter"]["name"], dataset.n, len(writer.done)) as watch,

@@ -73,9 +73,10 @@ def env() -> None:
 @click.option("--force", is_flag=True, help="Make it anew if it is there.")
 def create(name: str, file: Path | None, python: str | None, force: bool) -> None:
     """Make the environment of a system: a name that `adapters` lists, or module:Class with --requirements."""
-    from forget_eval.isolation import environments
+    from forget_eval.isolation import environments, selection
 
     environments.require_name(name)
+    name = selection.place(name)
     wanted = _requirements(name, file)
     there = environments.find(name)
     chosen = _python(name, wanted, python)

@@ -29,7 +29,7 @@ def upload(folder: Path, url: str) -> None:
             stack.enter_context(locks.held(run, "a run"))
         place = remote.place(url)
         _require_own(folder, place)
-        place.put(folder)
+        place.put(folder, _scorers_of(place))
 
 
 def upload_scores(folder: Path, url: str) -> None:
@@ -39,8 +39,12 @@ def upload_scores(folder: Path, url: str) -> None:
     """
     place = remote.place(url)
     written = [name for name in (*seals.files(folder), seals.FILE) if name not in (runs.MANIFEST, runs.TRANSCRIPTS)]
-    stale = [name for name in place.sizes() if name.startswith(f"{seals.SCORERS}/") and name not in written]
-    place.add(folder, written, stale)
+    place.add(folder, written, {*_scorers_of(place)} - {*written})
+
+
+def _scorers_of(place: remote.Place) -> list[str]:
+    """What scorings have written there, of this run or its repeats."""
+    return [name for name in place.sizes() if seals.SCORERS in name.split("/")[:-1]]
 
 
 def _require_own(folder: Path, place: remote.Place) -> None:

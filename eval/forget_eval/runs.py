@@ -78,6 +78,7 @@ _SHAPE = {
     },
     "embedder": ({"name": _OR_NONE, "weights_sha256?": _OR_NONE}, None),
     "k": int,
+    "played?": {"engine": str, "workers": int},
     "seeds?": {"bootstrap?": int},
 }
 """What anybody reads of a manifest."""

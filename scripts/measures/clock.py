@@ -1,15 +1,20 @@
 """Time and memory of calls and commands."""
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
+
+Value = TypeVar("Value")
 
 _EVERY = 0.1  # seconds between two looks at memory
 
@@ -40,6 +45,14 @@ def command(program: str, *arguments: object) -> Taken:
     if process.returncode:
         raise RuntimeError(said)
     return Taken(took, peak.bytes / 1e6)
+
+
+def apart(action: Callable[..., Value], *arguments: object) -> tuple[Value, float]:
+    """Calls a function of a module in a new process; its value, and the most memory that the process had, in MB."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with _Peak(pool.submit(os.getpid).result()) as peak:
+            value = pool.submit(action, *arguments).result()
+        return value, peak.bytes / 1e6
 
 
 class _Peak:

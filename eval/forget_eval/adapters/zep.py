@@ -20,7 +20,7 @@ _GOING_ON = ("pending", "processing")
 
 
 class ZepMemory(BatchStore):
-    """One graph for each reset, deleted afterwards. A fact is an edge between two nodes of its own.
+    """One graph for each reset, deleted afterwards. A fact is an edge, and all edges join the same two nodes.
 
     Edges are added as they are (`deduplicate` is false), so that no model rewrites or contradicts them. A supersede
     updates an edge and a purge deletes edges; the API cannot let an edge expire that is there, so there is no release.

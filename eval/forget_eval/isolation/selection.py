@@ -125,6 +125,11 @@ def _inspected(
         raise UserError(str(error) if error.is_users else f"adapter '{name}': {error}\n{error.__cause__}") from error
 
 
+def place(name: str) -> str:
+    """The name of an adapter's environment: several for the same package share one."""
+    return stated(adapters.find(name), "environment") or name if name in adapters.BUILT_IN else name
+
+
 def _found_here(name: str, kinds: Kinds, also: Sequence[str]) -> type:
     try:
         return adapters.find(name, kinds, also)
@@ -139,18 +144,13 @@ def _interpreter(name: str, isolate: bool) -> tuple[list[str] | None, Environmen
     """The command of the Python that an adapter runs in; None for this process."""
     if mcp.is_name(name):  # the server that it starts is a process of its own already
         return None, None
-    environment = environments.find(_place(name))
+    environment = environments.find(place(name))
     if environment is not None:
         _require_usable(environment)
         return environment.command, environment
     if not isolate or _is_control(name):
         return None, None
     return this_interpreter(), None
-
-
-def _place(name: str) -> str:
-    """The name of an adapter's environment: one of several for the same package may share it."""
-    return stated(adapters.find(name), "environment") or name if name in adapters.BUILT_IN else name
 
 
 def _is_control(name: str) -> bool:
@@ -177,10 +177,10 @@ def _require_usable(environment: Environment) -> None:
 
 def _require_package(name: str, found: type) -> None:
     distribution, extra = stated(found, "distribution"), stated(found, "extra")
-    place = stated(found, "environment") or name
-    if not distribution or version(distribution) is not None or requirements.packaged(place) is None:
+    where = stated(found, "environment") or name
+    if not distribution or version(distribution) is not None or requirements.packaged(where) is None:
         return
-    lines = {f"forget-eval env create {place}": "an environment of its own (recommended)"}
+    lines = {f"forget-eval env create {where}": "an environment of its own (recommended)"}
     if extra:  # without one, nothing but the pinned set of an environment works
         lines[install_line(extra)] = "into this Python"
     wide = min(max(map(len, lines)), 40)

@@ -112,6 +112,7 @@ def run_system(
     with staged(ItemSeat(name, settings, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, DEPTH)
         manifest["assistant"] = redact(players.made)
+        manifest["played"] = players.played
         manifest["seeds"]["bootstrap"] = SEED
         with (
             runs.opened(folder, manifest, force) as writer,

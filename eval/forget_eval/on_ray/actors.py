@@ -17,6 +17,8 @@ from forget_eval.parallel.seats import Seat, Seated
 from forget_eval.parallel.vectors import Foreseen
 from forget_eval.transcripts import encode
 
+NO_DESK = "the actor through which systems ask the run for vectors has ended."
+
 
 @dataclass
 class Said:
@@ -120,7 +122,10 @@ class Player:
             raise RuntimeError("a forked child of the system cannot ask for vectors")
         import ray
 
-        vectors, fault = ray.get(self._desk.ask.remote(texts))
+        try:
+            vectors, fault = ray.get(self._desk.ask.remote(texts))
+        except ray.exceptions.RayActorError as error:
+            raise EnvironmentFault(NO_DESK) from error
         if fault is not None:
             raise UserError(fault)
         return vectors

@@ -45,17 +45,18 @@ class Engine:
             troupe = Troupe(connect(self.address), seat, embed, count)
             try:
                 troupe.wait()
-                yield _OnRay(self, troupe)
+                yield _OnRay(self, troupe, count)
                 troupe.dismiss()
             finally:
                 troupe.kill()
 
 
 class _OnRay:
-    def __init__(self, engine: Engine, troupe: Troupe) -> None:
+    def __init__(self, engine: Engine, troupe: Troupe, count: int) -> None:
         self._engine, self._troupe = engine, troupe
         self.adapter: object = Described(troupe.described)
         self.made = troupe.made
+        self.played: dict[str, Any] = {"engine": "ray", "workers": count}
 
     def run(self, rows: Iterable[Any], transcripts: Writer, how: Options[Any]) -> int:
         shards = Shards(folder_of(transcripts.folder, self._engine.shards))

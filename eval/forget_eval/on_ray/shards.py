@@ -50,7 +50,14 @@ class Shards:
         Raises:
             EnvironmentFault: the shard cannot be read here, or lacks one of the rows.
         """
-        lines = {found: line for line in self._place.read(name).splitlines(keepends=True) if (found := _id(line))}
+        try:
+            content = self._place.read(name)
+        except EnvironmentFault as error:
+            reach = (
+                "What actors write must be readable here: on several machines --shards names a place that all reach."
+            )
+            raise EnvironmentFault(f"{error} {reach}") from error
+        lines = {found: line for line in content.splitlines(keepends=True) if (found := _id(line))}
         if missing := [id for id in ids if id not in lines]:
             raise EnvironmentFault(f"{self.url}/{name} lacks the transcript of {missing[0]}. Remove it, and run again.")
         return [lines[id] for id in ids]

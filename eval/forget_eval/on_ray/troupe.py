@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from forget_datasets.errors import UserError
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval.guest import hosting
-from forget_eval.on_ray.actors import Desk, Player, Said
+from forget_eval.on_ray.actors import NO_DESK, Desk, Player, Said
 from forget_eval.on_ray.pieces import Piece
 from forget_eval.parallel.crew import fault
 from forget_eval.parallel.seats import Seat
@@ -193,7 +193,12 @@ class Troupe:
         self._await(actor)
 
     def _answer(self) -> None:
-        number, texts = self._ray.get(self._asked)
+        try:
+            number, texts = self._ray.get(self._asked)
+        except self._ray.exceptions.RayError as error:
+            raise EnvironmentFault(
+                f"{NO_DESK} What was run is kept, and the same command goes on from there."
+            ) from error
         self._asked = self._desk.next.remote()
         try:
             with hosting(f"the embedder failed on {len(texts)} texts"):

@@ -17,10 +17,12 @@ class Stage(Protocol):
     Attributes:
         adapter: is described by the manifest.
         made: what the manifest says of how the system was made an assistant.
+        played: what it says of where the run began: `engine`, and how many `workers`.
     """
 
     adapter: object
     made: dict[str, Any]
+    played: dict[str, Any]
 
     def run(self, rows: Iterable[Any], transcripts: Writer, how: Options[Any]) -> int:
         """Plays the rows that have no transcript yet; see `runner.run`."""
@@ -46,7 +48,7 @@ def stage(seat: Seat[Any], embed: Embedder | None, count: int) -> Iterator[Stage
             from forget_eval.parallel.crew import crew
 
             with crew(seat, embed, count) as players:
-                yield _Crew(players)
+                yield _Crew(players, count)
             return
         seated = seat.take(embed)
         try:
@@ -60,6 +62,7 @@ class _Alone:
         self._replay = seated.replay
         self.adapter: object = seated.adapter
         self.made = seated.made
+        self.played: dict[str, Any] = {"engine": "local", "workers": 1}
 
     def run(self, rows: Iterable[Any], transcripts: Writer, how: Options[Any]) -> int:
         return runner.run(rows, self._replay, transcripts, how)
@@ -77,10 +80,11 @@ class Described:
 
 
 class _Crew:
-    def __init__(self, players: Any) -> None:
+    def __init__(self, players: Any, count: int) -> None:
         self._players = players
         self.adapter: object = Described(players.described)
         self.made: dict[str, Any] = players.made
+        self.played: dict[str, Any] = {"engine": "local", "workers": count}
 
     def run(self, rows: Iterable[Any], transcripts: Writer, how: Options[Any]) -> int:
         from forget_eval.parallel.dispatch import run

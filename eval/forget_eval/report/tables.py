@@ -101,17 +101,19 @@ def further(group: Group) -> Table | None:
 
 
 def latency(group: Group) -> Table:
-    """Median and 95th percentile of each operation in milliseconds."""
+    """Median and 95th percentile of each operation in milliseconds; workers side by side take longer for each."""
     frame = frames.latency(group)
     operations = list(dict.fromkeys(frame["operation"])) if len(frame) else []
+    workers = [result.manifest.get("played", {}).get("workers", 1) for result in group.results]
+    shown = ("workers",) if max(workers) > 1 else ()
     rows = []
-    for result in group.results:
-        entries = []
+    for result, count in zip(group.results, workers, strict=True):
+        entries = [Cell(str(count))] * len(shown)
         for operation in operations:
             found = frame[(frame["system"] == result.label) & (frame["operation"] == operation)]["seconds"]
             entries.append(_milliseconds(1000 * found.to_numpy()))
         rows.append((_name(result), *entries))
-    return Table("", ("system", *operations), tuple(rows), 1, rules=_rules(group))
+    return Table("", ("system", *shown, *operations), tuple(rows), 1, rules=_rules(group))
 
 
 def controls(group: Group, known: Mapping[str, Sequence[Any]]) -> Table | None:
@@ -256,6 +258,7 @@ def _described(group: Group, result: Scored) -> dict[str, str]:
         "forget policy": str(settings.get("forget_policy", "")),
         "chat model": _pairs(settings.get("model") or {}),
         "started": str(m.get("started", NOTHING)),
+        "played": _pairs(m.get("played", {})),
         "packages": _pairs({n: v for n, v in packages.items() if n != adapter["distribution"]}),
         "python": str(m.get("python", NOTHING)),
         "platform": _pairs(m.get("platform", {})),
