@@ -183,7 +183,7 @@ class Item:
         )
 
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_ENCODE = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def canonical(row: Mapping[str, Any]) -> bytes:

@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 import numpy as np
-from measures import data, page, playing
+from measures import data, histories, page, playing
 from measures.clock import command
 from measures.page import Table
 
 from forget_datasets.forgeteval import TOP_K, generate
+from forget_datasets.membehave import TRIPLETS
 from forget_datasets.rows import GeneratedCase
 from forget_datasets.verdicts import strict_reasons
 
@@ -31,8 +32,8 @@ def main(context: click.Context) -> None:
             data.startup,
             data.generation,
             playing.forgeteval,
-            playing.membehave,
-            playing.scoring,
+            histories.membehave,
+            histories.scoring,
             data.building,
         )
         page.keep(PAGE, [table for measure in (*measured, _isolation, _reupload) for table in _shown(measure())])
@@ -60,15 +61,16 @@ def forgeteval(lang: str, profile: str, systems: tuple[str, ...]) -> None:
 
 
 @main.command()
-def membehave() -> None:
-    """126 items on the reference store and Lethe."""
-    _print(playing.membehave())
+@click.option("--triplets", type=int, default=TRIPLETS, show_default=True)
+def membehave(triplets: int) -> None:
+    """Items of so many triplets on the reference store and Lethe, against the floor, and scoring them."""
+    _print(histories.membehave(triplets=triplets))
 
 
 @main.command()
 def scoring() -> None:
     """Scoring a run of 1,000 cases."""
-    _print(playing.scoring())
+    _print(histories.scoring())
 
 
 @main.command()

@@ -74,13 +74,17 @@ def outcomes(case: GeneratedCase, k: int) -> tuple[Outcome, ...]:
 
 
 def _judged(ask: Ask, case: GeneratedCase, k: int | None) -> tuple[bool, bool]:
-    """Both verdicts. Whoever fails the spec's rule fails strictly; and asked again, a control answers the same."""
+    """Both verdicts. Whoever fails the spec's rule fails strictly; and asked again, a control answers the same.
+
+    An answer that nothing was cut from holds what every other holds, in whatever order, and stands for all.
+    """
     final = ask(case)[:k]
     if spec_reasons(case, final):
         return False, False
     if visible_failures(case, final):
         return True, False
-    return True, not any(visible_failures(probe, ask(probe)[:k]) for probe in case.probes)
+    whole = k is None or len(final) < k
+    return True, not any(visible_failures(probe, final if whole else ask(probe)[:k]) for probe in case.probes)
 
 
 def _told_texts(case: GeneratedCase) -> list[_Text]:

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,6 +54,20 @@ def apart(action: Callable[..., Value], *arguments: object) -> tuple[Value, floa
         with _Peak(pool.submit(os.getpid).result()) as peak:
             value = pool.submit(action, *arguments).result()
         return value, peak.bytes / 1e6
+
+
+@contextmanager
+def cache(folder: str) -> Iterator[None]:
+    """A cache of vectors of its own while the block runs."""
+    before = os.environ.get("FORGET_EVAL_CACHE")
+    os.environ["FORGET_EVAL_CACHE"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["FORGET_EVAL_CACHE"]
+        else:
+            os.environ["FORGET_EVAL_CACHE"] = before
 
 
 class _Peak:

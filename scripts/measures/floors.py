@@ -1,13 +1,14 @@
 """What a run cannot do without: embedding every text once, and what the system itself does with ready vectors."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from forget_datasets.forgeteval import TOP_K
 from forget_datasets.rows import GeneratedCase
-from forget_eval import policies
+from forget_eval import guest, policies
 from forget_eval.isolation import selection
 
 Vectors = Mapping[str, Any]
@@ -20,20 +21,25 @@ def unique_texts(cases: Iterable[GeneratedCase]) -> list[str]:
     return list(dict.fromkeys(text for case in cases for text in texts(case)))
 
 
-def alone(system: str, vectors: Vectors) -> Callable[[Iterable[GeneratedCase]], None]:
+@contextmanager
+def alone(system: str, vectors: Vectors) -> Iterator[Callable[[Iterable[GeneratedCase]], None]]:
     """What plays cases on a system whose vectors are ready: on the package of Lethe, else through the adapter.
 
-    Everything that is done once, such as imports, is done before this returns.
+    Everything that is done once, such as imports, is done before the block begins.
     """
     if system == "lethe":
-        return _lethe(vectors)
+        yield _lethe(vectors)
+        return
     memory = selection.select(system, _Ready(vectors))
 
     def play(cases: Iterable[GeneratedCase]) -> None:
         for case in cases:
             _play(memory, case)
 
-    return play
+    try:
+        yield play
+    finally:
+        guest.close(memory, system)
 
 
 def one_by_one(system: str, cases: Iterable[GeneratedCase], embed: Any) -> None:
@@ -46,7 +52,7 @@ def one_by_one(system: str, cases: Iterable[GeneratedCase], embed: Any) -> None:
                 memory.inscribe(fact)
             _mutate_and_ask(memory, case)
     finally:
-        memory.close()
+        guest.close(memory, system)
 
 
 class _Ready:
