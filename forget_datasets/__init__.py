@@ -37,7 +37,8 @@ def load(
     """The rows of a release: pinned, compared with its content hash, cached, so that they load offline from then on.
 
     Args:
-        source: owner/name on the Hub, owner/name@v1.0.0, or a folder that was built or downloaded.
+        source: owner/name on the Hub, owner/name@v1.0.0, or a folder that was built or downloaded, be it behind an
+            fsspec URL (`s3://bucket/forgeteval`).
         config: such as "en" or "extended"; by default the first.
         split: by default all of them, one after the other.
         revision: tag of the release, such as "v1.0.0"; a branch or a commit is taken too.

@@ -15,7 +15,7 @@ from forget_datasets.schema import SCHEMAS, type_name
 BEGIN, END = "<!-- forget-datasets card: replaced by every release -->", "<!-- end of forget-datasets card -->"
 """What stands between these two lines is ours; people may write above and below."""
 
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_STEPS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")  # each ten times the one before
 
 
 def render(
@@ -156,7 +156,10 @@ def is_gated(text: str) -> bool:
 
 def size_category(rows: int) -> str:
     """The Hub's name for a number of rows."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1M")
+    step = max(0, len(str(rows)) - 3)
+    if step >= len(_STEPS):
+        return f"n>{_STEPS[-1]}"
+    return f"{_STEPS[step - 1]}<n<{_STEPS[step]}" if step else f"n<{_STEPS[0]}"
 
 
 def prose_folder() -> Path:

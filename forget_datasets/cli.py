@@ -266,13 +266,16 @@ _OUTCOMES = {"new": "built", "unchanged": "already built, nothing to do", "repla
 
 
 def _announce(out: Path | str, manifest: dict[str, Any], outcome: str) -> None:
+    from forget_datasets.remote import is_url
+
     configs = manifest["configs"]
     name, config = next(iter(configs.items()))
     rows = sum(c["rows"] for c in configs.values())
     split = next(iter(config["splits"]))
+    load = "forget_datasets.load" if is_url(str(out)) else "datasets.load_dataset"
     click.echo(
         f"{out}: {_OUTCOMES[outcome]}, {rows:,} rows in {len(configs)} configs ({', '.join(configs)}). "
-        f'Load with datasets.load_dataset("{out}", "{name}", split="{split}")'
+        f'Load with {load}("{out}", "{name}", split="{split}")'
     )
 
 

@@ -4,6 +4,7 @@ import atexit
 import io
 import json
 import os
+import re
 import sys
 import threading
 import traceback
@@ -19,6 +20,7 @@ from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 
 DEBUG = "FORGET_DEBUG"
 """Environment variable: if it is set, an error that nobody foresaw shows its traceback."""
+_CONTROLS = re.compile("[\x7f-\x9f]")  # which JSON allows, and a terminal obeys
 
 
 def run(
@@ -59,9 +61,10 @@ def run(
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON that is JSON in every encoding of the standard output."""
+    """Prints a value as JSON that is JSON in every encoding of the standard output, and steers no terminal."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    click.echo(json.dumps(value, ensure_ascii=not unicode, indent=2))
+    text = json.dumps(value, ensure_ascii=not unicode, indent=2)
+    click.echo(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _warn(

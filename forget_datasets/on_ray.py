@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from forget_datasets.errors import EnvironmentFault, UserError
+from forget_datasets.origin import requirement
 from forget_datasets.workers import Spread, available
 
 A = TypeVar("A")
@@ -37,9 +38,8 @@ def connect(address: str | None = None) -> Any:
     try:
         ray = import_module("ray")
     except ModuleNotFoundError as error:
-        raise UserError(
-            "--engine ray needs ray, which is not installed.\n    pip install 'forget-datasets[ray]'"
-        ) from error
+        line = f"pip install {requirement('ray')}"
+        raise UserError(f"--engine ray needs ray, which is not installed.\n    {line}") from error
     if ray.is_initialized():
         return ray
     settings: dict[str, Any] = {"address": address}

@@ -1,6 +1,5 @@
 """Releases of a dataset: `RELEASES.md`, a table in its folder that ties a version to the hash of its rows for good."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from forget_datasets.errors import DataFault, UserError
 from forget_datasets.shapes import unreadable
-from forget_datasets.staging import disk_faults
+from forget_datasets.staging import write_whole
 
 RELEASES = "RELEASES.md"
 
@@ -162,16 +161,7 @@ def changes(release: Release, previous: Release | None, notes: Iterable[str] = (
 
 def write(folder: Path, releases: Releases) -> None:
     """Writes the file, whole or not at all. Raises EnvironmentFault if the disk refuses."""
-    part = folder / f".{RELEASES}.part"
-    with disk_faults(folder / RELEASES):
-        try:
-            with part.open("w", encoding="utf-8", newline="\n") as stream:
-                stream.write(releases.render())
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(folder / RELEASES)
-        finally:
-            part.unlink(missing_ok=True)
+    write_whole(folder / RELEASES, releases.render().encode())
 
 
 def carry(old: Path, new: Path, dataset: str) -> None:

@@ -83,12 +83,6 @@ class Place:
             self._files.pipe_file(part, content)
             self._files.mv(part, path)
 
-    def clear(self) -> None:
-        """Removes the folder with all that is in it. Raises EnvironmentFault if that cannot be done."""
-        with _faults(self.url):
-            if self._files.exists(self.root):
-                self._files.rm(self.root, recursive=True)
-
     def put(self, folder: Path, stale: Iterable[str] = ()) -> None:
         """Uploads all files of a local folder but hidden ones, and removes the stale; manifests go first and come last.
 

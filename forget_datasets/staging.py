@@ -62,6 +62,22 @@ def staged(target: Path) -> Iterator[Stage]:
                         parent.rmdir()
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that appears whole or not at all. Raises EnvironmentFault with path and reason."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise EnvironmentFault(f"cannot write {path}: {error.strerror or error}") from error
+
+
 @contextmanager
 def disk_faults(target: Path) -> Iterator[None]:
     """Turns errors of the disk into EnvironmentFault, which says what they left at the target: all or nothing."""

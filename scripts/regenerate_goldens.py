@@ -1,4 +1,7 @@
-"""Rewrites the golden records in tests/golden from the generators and prints what changed. The only thing that may."""
+"""Rewrites the golden records in tests/golden from the generators and prints what changed.
+
+Nothing else may write there, but `golden_runs.py` in its folder `versions`.
+"""
 
 import difflib
 import json

@@ -1,22 +1,15 @@
-"""What every memory must do, checked in a process of its own: `python conformance.py module:Class REPORT`.
+"""What every memory must do, as checks for a process of its own, which `conformance_watch.py` runs and watches.
 
-The process has the system's environment: nothing but the package, numpy, and this repository. HOME and the current
-folder are empty ones, TMPDIR a third; each connection is watched. REPORT is written as JSON: {check: null or why not}.
+Nothing of ours is imported here: the process has the system's environment, and tests read this file by its path.
 """
 
-import ctypes
 import gc
-import json
-import multiprocessing
 import os
-import sys
 import threading
-import traceback
 import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import signature
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +24,6 @@ SCRIPTS = ("用户住在上海市。", "彼女は京都に住んでいる。", "
 REFUSED = ("", " ", "\n\t", "\ud800")  # a system may take these or say why not
 MEGABYTE = 1 << 20
 
-connections: list[str] = []
-
 
 def embed(texts: Sequence[str]) -> Any:
     """Hashed trigrams: texts that share wording are near, at the same places in every process."""
@@ -45,9 +36,16 @@ def embed(texts: Sequence[str]) -> Any:
 
 
 class Bench:
-    """Makes memories of one class and remembers the one in use."""
+    """Makes memories of one class and remembers the one in use.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: of the class, as `module:Class`.
+        usage: what the process holds: its memory, threads, files, disk and children.
+        connections: gets each that has left the machine.
+    """
+
+    def __init__(self, name: str, usage: Callable[[], dict[str, int]], connections: list[str]) -> None:
+        self.usage, self.connections = usage, connections
         module, _, attribute = name.partition(":")
         self.kind = getattr(import_module(module), attribute)
         self.memory: Any = None
@@ -313,7 +311,7 @@ def check_200_resets_hold_on_to_nothing(bench: Bench) -> None:
                 bench.memory.inscribe(f"{text} {i}")
             bench.memory.recall_texts("user", k=3)
         gc.collect()
-        return usage()
+        return bench.usage()
 
     before, after = rounds(100), rounds(100)
     assert after["memory"] - before["memory"] < 12 * MEGABYTE, (before, after)
@@ -333,7 +331,7 @@ def check_close_ends_all(bench: Bench) -> None:
         bench.filled().recall_texts(JOB)
         close(bench.memory)
         gc.collect()
-        counts.append(usage()["threads"])
+        counts.append(bench.usage()["threads"])
     assert counts[-1] <= counts[0] + 2, counts
     assert list(temporary().iterdir()) == []
     close(bench.memory)  # a second time does no harm
@@ -345,7 +343,7 @@ def check_nothing_was_written_elsewhere(bench: Bench) -> None:
 
 
 def check_the_network_was_left_alone(bench: Bench) -> None:
-    assert connections == []
+    assert bench.connections == []
 
 
 def why_refused(call: Callable[[str], Any], text: str) -> str | None:
@@ -362,71 +360,12 @@ def close(memory: Any) -> None:
     getattr(memory, "close", lambda: None)()
 
 
-def usage() -> dict[str, int]:
-    """Bytes of memory, threads, open files, bytes in TMPDIR and child processes of this process (Linux).
-
-    Memory that is free and merely not given back yet is given back first: what remains is held.
-    """
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {
-        "memory": pages * os.sysconf("SC_PAGE_SIZE"),
-        "threads": len(os.listdir("/proc/self/task")),
-        "files": len(os.listdir("/proc/self/fd")),
-        "disk": sum(path.stat().st_size for path in temporary().rglob("*") if path.is_file()),
-        "children": len(children) + len(multiprocessing.active_children()),
-    }
-
-
 def temporary() -> Path:
     """Where the adapter may write."""
     return Path(os.environ["TMPDIR"])
 
 
-def watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Notes each connection of Python code that leaves the machine."""
-    if event == "socket.getaddrinfo" and arguments[0] not in (None, "localhost", "127.0.0.1", "::1", b"localhost"):
-        connections.append(f"getaddrinfo {arguments[0]}")
-    if event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
-        host = arguments[1][0]
-        if host != "localhost" and not (host[0].isdigit() and ip_address(host).is_loopback) and host != "::1":
-            connections.append(f"{event} {arguments[1]}")
-
-
-def note_sockets() -> None:
-    """Notes each open connection of native code that leaves the machine (Linux)."""
-    links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
-    own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
-    for table in ("tcp", "tcp6", "udp", "udp6"):
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            remote = fields[2].split(":")[0]
-            if fields[9] in own and remote.strip("0") and not remote.endswith(("0100007F", "01000000")):
-                connections.append(f"{table} {fields[2]}")
-
-
-def main(name: str, report: str) -> None:
-    """Runs all checks in order; the last ones look at what the others left."""
-    sys.addaudithook(watch)
-    sys.path[:0] = [str(ROOT), str(ROOT / "eval")]
-    bench = Bench(name)
-    checks: dict[str, Callable[[Bench], None]] = {
-        key.removeprefix("check_"): value for key, value in globals().items() if key.startswith("check_")
-    }
-    results: dict[str, str | None] = {}
-    for key, check in checks.items():
-        try:
-            check(bench)
-            note_sockets()
-            results[key] = None
-        except Exception:
-            results[key] = traceback.format_exc()
-        Path(report).write_text(json.dumps(results))
-
-
-CHECKS = tuple(key.removeprefix("check_") for key in list(globals()) if key.startswith("check_"))
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+CHECKS: dict[str, Callable[[Bench], None]] = {
+    key.removeprefix("check_"): value for key, value in list(globals().items()) if key.startswith("check_")
+}
+"""By name, in the order in which they are run: the last ones look at what the others left."""

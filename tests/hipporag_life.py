@@ -64,9 +64,11 @@ def _kind(messages: list[dict[str, str]]) -> str:
 def graph() -> dict[str, Any]:
     """What the rules and the work-arounds make of few facts."""
     memory = HipporagMemory(embed)
-    memory.inscribe_many([JOB, CAT])
+    ids = memory.inscribe_many([JOB, CAT])
     hippo = memory._hippo
     found: dict[str, Any] = {
+        "ids": ids,
+        "stored": [id for id, _ in memory._stored()],
         "facts": sorted(map(eval, hippo.fact_embedding_store.texts)),
         "entities": sorted(hippo.entity_embedding_store.texts),
         "linking_top_k": hippo.global_config.linking_top_k,

@@ -34,6 +34,9 @@ class Plain:
     def exit(self): os._exit(3)
     def crash(self): ctypes.string_at(0)
     def killed(self): os.kill(os.getpid(), signal.SIGKILL)
+    def deaf(self):
+        os.closerange(3, 4096)
+        signal.pause()
     def hang(self): re.match(r"(a+)+$", "a" * 60 + "b")
     def wrong(self): raise LookupError("no such fact \\udc00")
     def lacking(self): raise NotImplementedError("no purge today")
@@ -123,6 +126,11 @@ class Told(Plain):
 
 class Unmakeable(Plain):
     def __init__(self): raise OSError("no disk at all")
+
+class Full(Plain):
+    def __init__(self):
+        from forget_datasets.errors import EnvironmentFault
+        raise EnvironmentFault("no room on the disk")
 
 class Warning(Plain):
     def __init__(self):

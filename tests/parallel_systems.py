@@ -7,6 +7,7 @@ What is in the environment chooses a case by the query of its operation ($AT), a
 import os
 import signal
 import socket
+import subprocess
 import threading
 import warnings
 from contextlib import suppress
@@ -114,6 +115,11 @@ class ForksAndComesBack(_AtOne):
         os.fork()
 
 
+class ClosesItsFiles(_AtOne):
+    def worst(self) -> None:
+        os.closerange(3, 256)
+
+
 class LeavesADaemonBehind(_AtOne):
     """A child that outlives it, and holds whatever files it had."""
 
@@ -155,6 +161,47 @@ class Told(_AtOne):
         self.listener.send(b"closed\n")
 
 
+class HasAChild(Told):
+    """What it has started holds its socket open too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(["sleep", "300"], stdout=nothing, stderr=nothing, pass_fds=(self.listener.fileno(),))
+
+
+class LeavesItsChild(HasAChild):
+    def worst(self) -> None:
+        os._exit(3)
+
+
+class Impatient(Embedding):
+    """Waits for a vector no longer than an alarm lets it, and asks for another one instead."""
+
+    def forget(self, query: str) -> int:
+        if query != os.environ["AT"]:
+            return super().forget(query)
+        signal.signal(signal.SIGALRM, self.ring)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with suppress(TimeoutError):
+            self.embed(["late"])
+        Path(os.environ["OTHERS"]).touch()
+        return int(1_000_000 * float(self.embed(["the other"])[0, 0]))
+
+    def ring(self, *_: object) -> None:
+        raise TimeoutError
+
+
+class CountsWhatAChildWouldInherit(Store):
+    def forget(self, query: str) -> int:
+        super().forget(query)
+        found = 0
+        for descriptor in range(3, 256):
+            with suppress(OSError):
+                found += os.get_inheritable(descriptor)
+        return found
+
+
 class LeavesAThread(Store):
     def __init__(self) -> None:
         threading.Thread(target=threading.Event().wait).start()
@@ -178,7 +225,9 @@ class CannotBeMade(Store):
 
 class Warns(Store):
     def __init__(self) -> None:
-        warnings.warn("an old store", UserWarning, stacklevel=1)
+        warnings.simplefilter("always")
+        for kind in (UserWarning, DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+            warnings.warn("an old store", kind, stacklevel=1)
 
 
 class LosesItsModel:

@@ -48,6 +48,16 @@ class LeavesAtOnce(Store):
         os._exit(3)
 
 
+class LeavesNowAndThen(Leaves):
+    """Ends its process while it is made, or not, as the next sign of the file `making` says: x or a dot."""
+
+    def __init__(self) -> None:
+        sign, rest = (FOLDER / "making").read_text()[0], (FOLDER / "making").read_text()[1:]
+        (FOLDER / "making").write_text(rest)
+        if sign == "x":
+            os._exit(3)
+
+
 class OneANode(Store):
     """Says of itself on which node it is."""
 

@@ -2,8 +2,6 @@
 
 import gc
 import os
-import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,78 +9,18 @@ from typing import Any
 
 import pytest
 
-from forget_datasets.errors import UserError
 from forget_datasets.forgeteval.controls import CONTROLS
 from forget_datasets.rows import OPERATIONS, GeneratedCase, Probe
 from forget_datasets.verdicts import failures
-from forget_eval import adapters, catalogue, embedding
-from forget_eval.adapters.scratch import Scratch
+from forget_eval import adapters
 from forget_eval.embedding import Embedder
 from forget_eval.forgeteval import replay
-from forget_eval.isolation.process import Limits, this_interpreter
-from forget_eval.isolation.proxy import WorkerMemory
+
+pytest_plugins = ("tests.plain_memory",)
 
 STORES = ["reference", "lethe"]
 PLAIN_ADAPTER = "plain_memory_module:PlainMemory"
 LACKING = {PLAIN_ADAPTER: {"supersede", "release"}}  # it has no supersede, and its release is not implemented
-PLAIN = '''
-class PlainMemory:
-    """The spec's mandatory methods, purge, and nothing else."""
-
-    def reset(self):
-        self.facts = []
-
-    def inscribe(self, text):
-        self.facts.append(text)
-        return len(self.facts)
-
-    def recall_texts(self, query, k=5):
-        return self.facts[:k]
-
-    def release(self, query):
-        raise NotImplementedError
-
-    def purge(self, query):
-        self.facts = [fact for fact in self.facts if query not in fact]
-        return 1
-
-
-class WithEmbedder(PlainMemory):
-    name = "mine"
-
-    def __init__(self, embed, size=3):
-        self.embed, self.size = embed, size
-
-
-class Half:
-    def reset(self): ...
-
-
-class Asked(PlainMemory):
-    def recall_texts(self, query, k=5):
-        import os
-        return [os.environ.get(name, "") for name in query.split()]
-'''
-
-
-@pytest.fixture(scope="module")
-def embed() -> Embedder:
-    """The offline default, without the disk."""
-    return embedding.load("minilm-int8", cache=False)
-
-
-@pytest.fixture(scope="module")
-def module_of_a_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a module of plain classes, entered."""
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "plain_memory_module.py").write_text(PLAIN)
-    before, path = Path.cwd(), list(sys.path)
-    os.chdir(folder)
-    yield folder
-    os.chdir(before)
-    sys.path[:] = path
-
-
 IN_PROCESS = ("null", "keep-all", "wipe-all", "oracle", "reference", "lethe")
 """What needs no environment of its own; the other systems have tests/test_systems.py."""
 
@@ -295,121 +233,3 @@ def test_a_control_must_be_told_the_case() -> None:
     control.reset()
     with pytest.raises(RuntimeError, match="must be told"):
         control.recall_texts("anything")
-
-
-# Surroundings ---------------------------------------------------------------------------------------------------------
-
-QUIET = {
-    "DO_NOT_TRACK": "1",
-    "LANGCHAIN_TRACING_V2": "false",
-    "LANGSMITH_TRACING": "false",
-    "MEM0_TELEMETRY": "False",
-    "SCARF_NO_ANALYTICS": "true",
-}
-
-
-def test_a_package_is_as_quiet_in_this_process_as_in_a_worker(module_of_a_user: Path) -> None:
-    before = dict(os.environ)
-    scratch = Scratch()
-    with scratch.home():
-        here = {name: os.environ.get(name) for name in QUIET}
-        assert os.environ["HOME"] == os.environ["XDG_CACHE_HOME"] == scratch.folder
-    scratch.close()
-    assert dict(os.environ) == before
-    asked = "plain_memory_module:Asked"
-    worker: Any = WorkerMemory(asked, this_interpreter(), None, Limits(), (adapters.MANDATORY,), {})
-    there = dict(zip(QUIET, worker.recall_texts(" ".join(QUIET)), strict=True))
-    worker.close()
-    assert here == there == QUIET
-
-
-@pytest.mark.parametrize("name", adapters.BUILT_IN)
-def test_of_the_built_in_adapters_the_controls_are_told_the_case(name: str) -> None:
-    assert adapters.is_told(adapters.find(name)) is (name in CONTROLS)
-
-
-# Lookup ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("leteh", "no adapter named 'leteh'. Did you mean 'lethe'?"),
-        ("plain_memory_modul:PlainMemory", "there is no module 'plain_memory_modul'. Is plain_memory_modul.py in"),
-        ("plain_memory_module:PlainMemry", "Did you mean 'PlainMemory'?"),
-        ("plain_memory_module:Half", "lacks inscribe, recall_texts"),
-        ("plain_memory_module:PLAIN", "no class in plain_memory_module named 'PLAIN'"),
-        ("math:pi", "must be a class"),
-        ("reference", "needs a value for embed"),
-    ],
-)
-def test_a_wrong_name_says_what_to_do(name: str, message: str, module_of_a_user: Path) -> None:
-    with pytest.raises(UserError) as caught:
-        adapters.load(name)
-    assert message in str(caught.value)
-
-
-def test_options_reach_the_constructor(embed: Embedder, module_of_a_user: Path) -> None:
-    made: Any = adapters.load("plain_memory_module:WithEmbedder", embed=embed, size=7)
-    assert (made.name, made.embed, made.size) == ("mine", embed, 7)
-    with pytest.raises(UserError, match=r"no option of .* named 'sise'. Did you mean 'size'"):
-        adapters.load("plain_memory_module:WithEmbedder", embed=embed, sise=7)
-
-
-def test_a_class_without_a_name_is_called_as_it_was_asked_for(module_of_a_user: Path) -> None:
-    assert adapters.load("plain_memory_module:PlainMemory").name == "plain_memory_module:PlainMemory"
-
-
-def test_only_constructors_with_the_parameter_get_the_embedder(module_of_a_user: Path) -> None:
-    assert adapters.wants_embedder(adapters.find("lethe"))
-    assert not adapters.wants_embedder(adapters.find("null"))
-    assert not adapters.wants_embedder(adapters.find("plain_memory_module:PlainMemory"))
-
-
-def test_declarations() -> None:
-    assert adapters.operations(adapters.find("lethe")) == {
-        key: {"kind": "native", "chooser": "policy"} for key in OPERATIONS
-    }
-    assert adapters.operations(adapters.find("oracle")) == {
-        key: {"kind": "emulated", "chooser": "undeclared"} for key in OPERATIONS
-    }
-
-
-def test_undeclared_and_missing_operations(module_of_a_user: Path) -> None:
-    plain = adapters.find("plain_memory_module:PlainMemory")
-    assert adapters.operations(plain) == {
-        key: {"kind": "undeclared", "chooser": "undeclared"} for key in ("release", "purge")
-    }
-
-
-@pytest.fixture
-def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed distribution with a good plugin and a broken one."""
-    info = tmp_path / "some_plugin-1.5.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.5\n")
-    (info / "entry_points.txt").write_text(
-        "[forget_eval.adapters]\ngood = some_plugin_module:PlainMemory\nbroken = some_plugin_module:NoSuchClass\n"
-    )
-    (tmp_path / "some_plugin_module.py").write_text(PLAIN)
-    monkeypatch.syspath_prepend(tmp_path)
-
-
-def test_plugins_are_found_and_a_broken_one_is_left_out_with_a_warning(plugins: None) -> None:
-    with pytest.warns(RuntimeWarning, match="adapter 'broken' of some-plugin cannot be loaded: AttributeError"):
-        rows = {row.name: row for row in catalogue.listing()}
-    assert list(rows)[: len(adapters.BUILT_IN)] == list(adapters.BUILT_IN)
-    assert "broken" not in rows
-    assert (rows["good"].package, rows["good"].version) == ("some-plugin", "1.5")
-    assert rows["good"].install == ["pip install some-plugin"]
-    assert adapters.load("good").name == "good"
-    with pytest.raises(UserError, match="adapter 'broken' of some-plugin cannot be loaded"):
-        adapters.load("broken")
-
-
-def test_the_list_names_packages_versions_and_install_lines() -> None:
-    rows = {row.name: row for row in catalogue.listing()}
-    assert rows["lethe"].package == "pylethe"
-    assert re.match(r"pip install ('forget-datasets|-e '.*)\[lethe\]", rows["lethe"].install[-1])
-    assert "an embedder" in rows["lethe"].needs
-    assert rows["null"].needs == ""

@@ -191,7 +191,19 @@ def test_a_card_that_cannot_be_merged_is_said(built: Built, existing: str, messa
 
 @pytest.mark.parametrize(
     ("rows", "category"),
-    [(999, "n<1K"), (1000, "1K<n<10K"), (99_999, "10K<n<100K"), (100_000, "100K<n<1M"), (10**6, "n>1M")],
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1000, "1K<n<10K"),
+        (99_999, "10K<n<100K"),
+        (100_000, "100K<n<1M"),
+        (10**6, "1M<n<10M"),
+        (10**7, "10M<n<100M"),
+        (10**8, "100M<n<1B"),
+        (10**12 - 1, "100B<n<1T"),
+        (10**12, "n>1T"),
+        (10**15, "n>1T"),
+    ],
 )
 def test_size_categories(rows: int, category: str) -> None:
     assert card.size_category(rows) == category

@@ -4,9 +4,14 @@ import csv
 import io
 import json
 import math
+import re
+import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -182,8 +187,9 @@ def test_controls_are_as_far_apart_as_they_are_built_to_be(played: Path) -> None
     """Strictly the oracle passes everything and wipe-all nothing, so all 50 cases flip one way: p = 2 / 2^50."""
     found = compare([played / "fe/wipe-all", played / "fe/oracle", played / "fe/null"])
     assert [(pair.first, pair.second) for pair in found.pairs] == [("wipe-all", "oracle"), ("wipe-all", "null")]
-    assert isinstance(found.pairs[0], forgeteval.Pair)
     overall, nothing = (pair.metrics["strict"]["overall"] for pair in found.pairs)
+    assert isinstance(overall, forgeteval.Cell)
+    assert isinstance(nothing, forgeteval.Cell)
     assert (overall.first, overall.second, overall.difference, len(overall.gained)) == (0.0, 1.0, 1.0, 50)
     assert overall.p == pytest.approx(0.0, abs=1e-12)
     assert (nothing.difference, nothing.p, nothing.p_holm) == (0.0, 1.0, 1.0)
@@ -213,15 +219,18 @@ def test_a_case_that_broke_has_not_passed_and_is_counted(played: Path, tmp_path:
     cell = found.pairs[0].metrics["strict"]["overall"]
     assert isinstance(cell, forgeteval.Cell)
     assert (cell.n, cell.gained, set(cell.lost)) == (50, (), {lines[0]["id"], lines[1]["id"], lines[-1]["id"]})
-    assert f"oracle {folder.name}" not in said(played / "fe/oracle", folder)  # one name for both tells nothing apart
-    assert f"{folder}: 1 n/a, 1 error, 1 unscored" in " ".join(said(played / "fe/oracle", folder).split())
+    runs = (played / "fe/oracle", folder)
+    first, second = (f"oracle {sha256((run / 'manifest.json').read_bytes()).hexdigest()[:8]}" for run in runs)
+    shown = " ".join(said(*runs).split())  # both runs are called oracle, as their folders are
+    assert f"{second} (second) against {first} (first)" in shown
+    assert f"{second}: 1 n/a, 1 error, 1 unscored" in shown
 
 
 def test_items_are_compared_by_the_bootstrap(played: Path) -> None:
     """The redactor leaves nothing that is tied to the target, and keep-all everything."""
     found = compare([played / "mb/redactor", played / "mb/keep-all"])
-    assert isinstance(found.pairs[0], membehave.Pair)
     cells = found.pairs[0].metrics["attributed_coverage"]
+    assert isinstance(cells["all"], membehave.Cell)
     assert (cells["all"].first, cells["all"].second, cells["all"].n) == (0.0, 1.0, 9)
     assert cells["all"].low < 1.0 == cells["all"].high
     assert len(cells["all"].higher) == 9
@@ -279,6 +288,21 @@ def test_runs_of_other_data_are_refused_with_both_hashes(played: Path) -> None:
     for name in ("fe/null", "mb/null"):
         content_hash = json.loads((played / name / "manifest.json").read_text())["dataset"]["content_hash"]
         assert content_hash in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "key"),
+    [(("fe/null", "fe/oracle"), "cases", "case"), (("mb/null", "mb/redactor"), "items", "item")],
+)
+def test_scores_of_unlike_rows_are_refused(
+    played: Path, tmp_path: Path, names: tuple[str, str], rows: str, key: str
+) -> None:
+    first, second = played / names[0], Path(shutil.copytree(played / names[1], tmp_path / "run"))
+    table = pq.read_table(second / "scores.parquet")
+    odd = min(table[key].to_pylist())
+    pq.write_table(table.filter(pc.not_equal(table[key], odd)), second / "scores.parquet")
+    with pytest.raises(UserError, match=f"not of the same {rows}: one lacks '{re.escape(odd)}'. Score both again"):
+        compare([first, second])
 
 
 def test_one_run_is_no_comparison(played: Path) -> None:

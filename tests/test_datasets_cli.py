@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import forget_datasets
+from forget_datasets import console
 from forget_datasets.build import build_forgeteval
 
 Command = Callable[..., tuple[int, str, str]]
@@ -24,6 +26,14 @@ def test_build_then_validate(command: Command, tmp_path: Path) -> None:
         f'Load with datasets.load_dataset("{out}", "en", split="test")\n'
     )
     assert command("validate", out) == (0, f"{out}: forgeteval, 35 rows in 2 configs: valid\n", "")
+
+
+def test_what_was_built_at_a_url_is_loaded_as_it_says(command: Command) -> None:
+    url = "memory://bucket/announced"
+    code, stdout, _ = command("build", "forgeteval", "--n-per-family", "1", "--out", url)
+    said = f'forget_datasets.load("{url}", "en", split="test")'
+    assert (code, stdout) == (0, f"{url}: built, 20 rows in 2 configs (en, handmade). Load with {said}\n")
+    assert len(eval(said, {"forget_datasets": forget_datasets})) == 5
 
 
 def test_the_same_again_is_said(command: Command, tmp_path: Path) -> None:
@@ -162,6 +172,16 @@ def test_a_stream_of_few_characters_escapes_the_others(tmp_path: Path) -> None:
     done = shell(f"forget validate '{out}'", PYTHONIOENCODING="latin-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{tmp_path}/\\u4e2d: forgeteval, 20 rows in 2 configs: valid\n"
+
+
+def test_json_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    steering = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+    console.print_json({"é中": steering})
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {"é中": steering}
+    assert "é中" in shown
+    assert "\\u009b" in shown
+    assert not set(steering) - {"\n"} & set(shown)
 
 
 def test_json_is_json_whatever_the_encoding(tmp_path: Path) -> None:

@@ -62,6 +62,20 @@ def test_one_that_ends_before_it_is_ready_is_quoted(folder: Path) -> None:
     assert said == [*map(str, range(14, 20)), "(the server exited with status 3)"]  # eight lines, one of them empty
 
 
+def test_one_that_a_nameless_signal_kills_is_quoted_and_what_it_started_ends(folder: Path) -> None:
+    code = (
+        "import os, signal, subprocess\n"
+        "print(subprocess.Popen(['sleep', '600']).pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGRTMIN + 1)"
+    )
+    server = started(folder, code)
+    with pytest.raises(EnvironmentFault, match=r"\(the server was killed by signal 35\)"):
+        server.await_socket(str(folder / "its.sock"), LONGEST)
+    server.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((folder / "server.log").read_text().split()[0]), 0)
+
+
 def test_one_that_takes_too_long_is_given_up(folder: Path) -> None:
     server = started(folder, "input()")
     try:

@@ -14,7 +14,7 @@ import pytest
 from forget_datasets.errors import UserError
 from forget_datasets.forgeteval import generate
 from forget_eval import adapters, forgeteval
-from forget_eval.adapters import hipporag_rules
+from forget_eval.adapters import hipporag_package, hipporag_rules
 from forget_eval.adapters.hipporag import HipporagDense, HipporagMemory
 from forget_eval.adapters.hipporag_llm import MODEL, TRUSTED, URL, HipporagModelMemory
 from forget_eval.adapters.hipporag_rules import entities, triples
@@ -70,6 +70,12 @@ def test_the_manifest_has_the_hash_of_the_rules_and_their_words() -> None:
     code = Path(hipporag_rules.__file__)
     digest = sha256(code.read_bytes() + code.with_suffix(".toml").read_bytes()).hexdigest()
     assert HipporagMemory.configuration["rules_sha256"] == digest
+
+
+@pytest.mark.parametrize("kind", [HipporagMemory, HipporagDense])
+def test_the_manifest_has_the_hash_of_the_work_arounds(kind: type[HipporagMemory]) -> None:
+    digest = sha256(Path(hipporag_package.__file__).read_bytes()).hexdigest()
+    assert kind.configuration["work_arounds_sha256"] == digest
 
 
 def test_a_case_in_another_language_is_not_applicable_and_not_asked() -> None:
@@ -166,6 +172,7 @@ def test_its_graph_is_of_the_rules() -> None:
     assert found["entities"] == ["grey cat", "miso", "stripe", "user"]
     assert found["linking_top_k"] == 1
     assert found["recalled"] == [JOB]
+    assert found["ids"] == found["stored"] == [JOB, CAT]
     assert life()["dense"] == [CAT, JOB]
 
 

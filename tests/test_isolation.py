@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from forget_datasets.errors import UserError
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 from forget_datasets.forgeteval import generate
 from forget_datasets.rows import Message, Session
 from forget_eval import adapters, embedding, forgeteval
 from forget_eval.isolation.messages import AdapterFault, WorkerTraceback
 from forget_eval.isolation.process import Limits
 from forget_eval.isolation.proxy import WorkerMemory
-from forget_eval.isolation.selection import Isolation, select, wants_embedder
+from forget_eval.isolation.selection import Isolation, may_be_several, select, wants_embedder
 from forget_eval.recording import BadAnswerError, plain, recalled
 from tests.isolated_systems import SYSTEMS, Isolated, digits
 
@@ -191,6 +191,21 @@ def test_a_class_that_cannot_be_made_says_why() -> None:
         select("systems:Unmakeable", isolation=Isolation(True))
     with pytest.raises(UserError, match="Did you mean 'Plain'"):
         select("systems:Plan", isolation=Isolation(True))
+
+
+def test_a_fault_of_the_machine_is_one_wherever_it_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault, match=r"^no room on the disk$"):
+        select("systems:Full", isolation=Isolation(True))
+    (tmp_path / "torn.py").write_text("from forget_datasets.errors import DataFault\nraise DataFault('a torn file')")
+    with pytest.raises(DataFault, match=r"^a torn file$"):
+        wants_embedder("torn:Any", Isolation(True))
+
+
+def test_a_worker_that_ends_without_a_word_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text("import os\nos._exit(3)")
+    with pytest.raises(UserError) as caught:
+        may_be_several("gone:Any", Isolation(True))
+    assert str(caught.value) == "adapter 'gone:Any': its worker exited with status 3"
 
 
 def test_an_interpreter_that_is_none_says_so() -> None:

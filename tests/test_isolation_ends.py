@@ -13,6 +13,7 @@ import pytest
 
 from forget_datasets.forgeteval import generate
 from forget_eval import forgeteval
+from forget_eval.isolation import process
 from forget_eval.isolation.messages import AdapterFault
 from tests.isolated_systems import Isolated, digits
 
@@ -56,6 +57,19 @@ def test_a_worker_that_hangs_is_ended_and_says_where(isolated: Isolated) -> None
     assert memory.recall_texts("") == []
 
 
+def test_a_worker_that_closes_all_and_lives_on_was_not_killed_by_the_kernel(
+    isolated: Isolated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = isolated("Plain")
+    monkeypatch.setattr(process, "_TO_END", 0.5)
+    with pytest.raises(AdapterFault) as caught:
+        memory.purge("deaf")
+    assert str(caught.value) == "its worker closed its connection, and was ended"
+    assert type(caught.value).__name__ == "WorkerDied"
+    memory.reset()
+    assert memory.recall_texts("") == []
+
+
 def test_a_case_of_a_worker_that_died_is_an_error_and_the_others_are_not(isolated: Isolated) -> None:
     memory = isolated("Plain")
     queries = ["of_none", "exit", "of_none"]
@@ -94,9 +108,9 @@ def test_when_the_run_is_killed_nothing_of_it_stays(tmp_path: Path) -> None:
         watched = [os.pidfd_open(int(pid)) for pid in pids]
         assert os.path.isdir(home)
         run.kill()
-    for process in watched:
-        assert os_select.select([process], [], [], 60)[0], "still running"
-        os.close(process)
+    for ended in watched:
+        assert os_select.select([ended], [], [], 60)[0], "still running"
+        os.close(ended)
 
 
 def test_workers_leave_nothing_open(isolated: Isolated) -> None:

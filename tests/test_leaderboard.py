@@ -137,6 +137,14 @@ def test_runs_of_one_system_are_told_apart() -> None:
         "1": "a monday", "2": "a 22222222", "3": "a 33333333", "4": "a*", "5": "b",
     }  # fmt: skip
     assert {entry.rank for entry in board.entries} == {"1–5"}
+    assert list(shown.notes(board))[-1] == "* with another forget policy than `named`."
+
+
+def test_the_note_on_policies_stays_where_labels_are_longer() -> None:
+    twice = [row("a", 0.9, 0.8, 1.0, run_id=n * 64, run=f"run-{n}", policy="single", k=10) for n in "12"]
+    [board] = ranking.boards(twice)
+    assert [entry.label for entry in board.entries] == ["a* run-1", "a* run-2"]
+    assert list(shown.notes(board))[-1] == "* with another forget policy than `named`."
 
 
 def test_runs_are_ranked_with_their_intervals(whole: Path) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval.adapters import sealed
 from forget_eval.adapters.letta import LettaMemory, in_order
 from forget_eval.adapters.letta_server import LettaServer
-from forget_eval.isolation import environments, requirements, sources
+from forget_eval.isolation import environments, interpreters, requirements, sources
 
 HERE = Path(__file__).parent
 JOB, SECRET = "The user works at Stripe.", "The zebra's secret is 4711."
@@ -90,6 +91,35 @@ def test_the_comments_of_its_requirements_are_read() -> None:
     assert sources.options("# Python 3.11\nnumpy==2.4.6\n") == []
     assert wanted.requires.contains("3.11.7")
     assert not wanted.requires.contains("3.12.1")
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("# first: torch==2.13.0 --index-url https://example.org/cpu", "# first: NAME==VERSION --extra-index-url URL"),
+        ("#first: torch --extra-index-url https://example.org/cpu", "# first: NAME==VERSION --extra-index-url URL"),
+        ("# source: thing==1.0", "# source: NAME==VERSION --hash=sha256:"),
+        (f"# source: thing==1.0 --hash=sha256:{'0' * 63}", "# source: NAME==VERSION --hash=sha256:"),
+        ("# pip: --no-build-isolation", "# pip: --no-deps"),
+    ],
+)
+def test_a_comment_that_pip_would_pass_over_is_refused_before_anything_is_made(
+    line: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGET_EVAL_ENVS", str(tmp_path / "envs"))
+    file = tmp_path / "needs.txt"
+    file.write_text(f"# Python 3.11.7, 2026-11-30\n{line}\nnumpy\n")
+    message = f"{file}, line 2: '{line}' is not understood. Write as in: {form}"
+    with pytest.raises(UserError, match=re.escape(message)):
+        environments.create("a:B", requirements.users(file), interpreters.Interpreter(sys.executable, "3.11.7", True))
+    assert not (tmp_path / "envs").exists()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in requirements.FOLDER.glob("*.txt")))
+def test_all_comments_of_ours_are_understood(name: str) -> None:
+    wanted = requirements.packaged(name)
+    assert wanted is not None
+    sources.check(wanted.content, wanted.path)
 
 
 def test_a_source_distribution_is_fetched_by_its_hash_and_unpacked(tmp_path: Path) -> None:
@@ -205,6 +235,46 @@ memory.close()
     assert full == "No space left on device"
     assert fault in ("InternalServerError", "APIConnectionError", "APIStatusError")
     assert found == ["Miso is a grey cat."]
+
+
+@pytest.mark.servers
+def test_a_reset_that_failed_costs_its_case_and_a_close_that_failed_leaves_nothing() -> None:
+    code = """
+import json, os
+from pathlib import Path
+from conformance import CAT, JOB, embed
+from forget_eval.adapters.letta import LettaMemory
+def stuck():
+    raise OSError("stuck")
+memory = LettaMemory(embed)
+memory.inscribe(JOB)
+said = []
+memory._width, width = "wide", memory._width  # the archive is deleted, and the server creates none like this
+try:
+    memory.reset()
+except Exception as error:
+    said.append(type(error).__name__)
+memory._width = width
+memory.reset()
+memory.inscribe(CAT)
+found = memory.recall_texts("cat")
+memory._client.close = stuck
+try:
+    memory.close()
+except OSError as error:
+    said.append(str(error))
+children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+print(json.dumps([said, found, children, os.listdir(os.environ["TMPDIR"])]))
+memory.close()
+"""
+    with TemporaryDirectory() as folder:
+        done = run(["-c", code], Path(folder))
+    assert done.returncode == 0, done.stderr[-4000:]
+    (refused, stuck), found, children, left = json.loads(done.stdout)
+    assert refused in ("UnprocessableEntityError", "BadRequestError", "InternalServerError")
+    assert stuck == "stuck"
+    assert found == ["Miso is a grey cat."]
+    assert (children, left) == ([], [])
 
 
 @pytest.mark.servers

@@ -11,7 +11,7 @@ import pytest
 from forget_datasets.errors import UserError
 from forget_datasets.membehave import Parameters, Triplet, generate, generate_triplet
 from forget_datasets.membehave.items import same_message
-from forget_datasets.membehave.metrics import mentions, target_names
+from forget_datasets.membehave.metrics import attributed, mentions, target_names
 from forget_datasets.membehave.screening import check_item, check_triplet
 from forget_datasets.membehave.triplets import PEOPLE_SHARE, PHRASE_SHARE, make_history
 from forget_datasets.rows import LEVELS, Item, Message, content_hash
@@ -122,6 +122,24 @@ def test_the_target_appears_under_full_name_first_name_and_relation(items: list[
         assert mentions(" ".join(told), [full])
         assert mentions(" ".join(without), [first])
         assert any(mentions(text, [relation]) and not mentions(text, [first]) for text in told)
+
+
+def test_the_share_that_names_the_target_by_a_relation_alone_is_the_one_that_the_readme_states(
+    items: list[Item], root: Path
+) -> None:
+    told, unnamed, left = 0, 0, []
+    for item in items:
+        evidence = {e.quote for e in item.evidence if e.person == item.target}
+        kept = [quote for quote in evidence if not mentions(quote, [item.target, item.target.split()[0]])]
+        told, unnamed = told + len(evidence), unnamed + len(kept)
+        probe = item.probes[0]
+        tied = attributed(item, probe, "\n".join(evidence))
+        left.append(len(attributed(item, probe, "\n".join(kept))) / len(tied))
+    assert round(told / unnamed) == 13
+    assert f"{sum(left) / len(left):.1%}" == "7.8%"
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    assert "One evidence message in thirteen names the person by a relation alone" in readme
+    assert "an attributed coverage of 7.8%" in readme
 
 
 def test_extended_adds_probes_and_changes_nothing_else(built: list[Triplet]) -> None:

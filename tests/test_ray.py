@@ -16,14 +16,11 @@ from forget_datasets import build
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.forgeteval.chunks import orders
 from forget_datasets.on_ray import connect, spread_over_cluster
-from forget_datasets.rows import GeneratedCase
 from forget_eval import bench, embedding, runs
 from forget_eval.data import Dataset, open_dataset
 from forget_eval.membehave import bench as membehave
 from forget_eval.membehave.systems import Settings
 from forget_eval.on_ray.engine import Engine
-from forget_eval.on_ray.pieces import pieces
-from forget_eval.on_ray.shards import Shards, folder_of
 from forget_eval.on_ray.troupe import Troupe
 from forget_eval.runner import Options
 from tests.transcript_lines import lines
@@ -197,12 +194,23 @@ def test_a_system_that_always_ends_its_process_ends_the_run_and_what_was_played_
         there(cases, tmp_path / "run", "ray_systems:Leaves", Engine(rows=4))
     one = here(cases, tmp_path / "one")
     assert lines(tmp_path / "run") == one[:20]
-    (tmp_path / "run" / "shards" / "0000000024+4.jsonl").write_bytes(b'{"id":"torn')
+    (shards,) = (tmp_path / "run" / "shards").iterdir()
+    (shards / "0000000024+4.jsonl").write_bytes(b'{"id":"torn')
     known = [json.dumps({"id": case.id, "seconds": "as it was"}) for case in cases.cases()][28:32]
-    (tmp_path / "run" / "shards" / "0000000028+4.jsonl").write_text("\n".join([*known, ""]))
+    (shards / "0000000028+4.jsonl").write_text("\n".join([*known, ""]))
     found = there(cases, tmp_path / "run", "ray_systems:Leaves", Engine(rows=4))
     assert found[:28] + found[32:] == one[:28] + one[32:]
     assert (tmp_path / "run" / "transcripts.jsonl").read_text().splitlines()[28:32] == known
+
+
+def test_how_often_a_system_ended_while_it_was_made_counts_until_it_is_made(
+    cases: Dataset, cluster: Any, word: Path, tmp_path: Path, at: str
+) -> None:
+    (word / "at").write_text(f"{at}\n1")
+    (word / "making").write_text("xx.xx.")
+    found = there(cases, tmp_path / "run", "ray_systems:LeavesNowAndThen", Engine(), 1)
+    assert found == here(cases, tmp_path / "one")
+    assert (word / "making").read_text() == ""
 
 
 # The same transcripts -------------------------------------------------------------------------------------------------
@@ -320,77 +328,5 @@ def test_options_that_do_not_go_together(
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r"needs ray, which is not installed\.\n    pip install '.*\[ray\]'"):
+    with pytest.raises(UserError, match=r"needs ray, which is not installed\.\n    pip install (-e )?'.*\[ray\]'"):
         connect()
-
-
-# Pieces and shards ----------------------------------------------------------------------------------------------------
-
-
-def _cases(count: int) -> list[GeneratedCase]:
-    from forget_datasets.forgeteval import generate
-
-    return generate(count)[:count]
-
-
-def test_pieces_lie_at_the_same_places_whatever_is_done() -> None:
-    rows = _cases(10)
-    done = frozenset(row.id for row in (*rows[:5], rows[9]))
-    found = [*pieces(rows, done, Options(), lambda piece: piece.name.startswith("0000000008"), size=4)]
-    assert [(piece.name, piece.ids, piece.is_played) for piece in found] == [
-        ("0000000004+4.jsonl", [row.id for row in rows[5:8]], False),
-        ("0000000008+2.jsonl", [rows[8].id], True),
-    ]
-
-
-def test_a_piece_has_the_vectors_of_its_texts_and_those_of_played_ones_are_not_made() -> None:
-    asked: list[list[str]] = []
-
-    def embed(texts: Sequence[str]) -> Any:
-        asked.append(list(texts))
-        return np.array([[len(text), 0] for text in texts], dtype=np.float32)
-
-    rows = _cases(5)
-    how = Options[GeneratedCase](lambda row: ["all", row.id, "all"], embed, chunk=4)
-    found = [*pieces(rows, frozenset(), how, lambda piece: piece.name == "0000000002+2.jsonl", size=2)]
-    ids = [row.id for row in rows]
-    assert asked == [["all", ids[0], ids[1]], ["all", ids[4]]]
-    assert [list(piece.texts) for piece in found] == [["all", ids[0], ids[1]], [], ["all", ids[4]]]
-    assert found[0].vectors.tolist() == [[3, 0], [len(ids[0]), 0], [len(ids[1]), 0]]
-    assert found[1].is_played
-
-
-def test_shards_are_whole_and_lack_nothing(tmp_path: Path) -> None:
-    shards = Shards((tmp_path / "place").as_uri())
-    assert shards.names() == frozenset()
-    shards.write("a.jsonl", [b'{"id":"x","n":1}\n', b'{"id":"y"}\n'])
-    assert shards.names() == {"a.jsonl"}
-    assert shards.read("a.jsonl", ["y", "x"]) == [b'{"id":"y"}\n', b'{"id":"x","n":1}\n']
-    with pytest.raises(EnvironmentFault, match=r"a\.jsonl lacks the transcript of z"):
-        shards.read("a.jsonl", ["x", "z"])
-    (tmp_path / "place" / "b.jsonl").write_bytes(b'{"id":"x"}\n{"id":"y"}')
-    with pytest.raises(EnvironmentFault, match="lacks the transcript of y"):
-        shards.read("b.jsonl", ["x", "y"])
-    with pytest.raises(EnvironmentFault, match=r"place: .* on several machines --shards names a place that all reach"):
-        shards.read("c.jsonl", [])
-    shards.remove()
-    assert [*tmp_path.iterdir()] == []
-
-
-def test_a_run_that_is_started_over_keeps_no_shards(cases: Dataset, tmp_path: Path) -> None:
-    one = here(cases, tmp_path / "run")
-    Shards(folder_of(tmp_path / "run", None)).write("0000000000+32.jsonl", [b"{}\n"])
-    bench.run_adapter(cases, "parallel_systems:Store", tmp_path / "run", None, force=True)
-    assert lines(tmp_path / "run") == one
-    assert not (tmp_path / "run" / "shards").exists()
-
-
-def test_a_run_that_is_started_over_has_other_shards(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    places = []
-    for started in ("now", "then", "now"):
-        (tmp_path / "run" / "manifest.json").write_text(json.dumps({"started": started}))
-        places.append(folder_of(tmp_path / "run", "s3://bucket/shards/"))
-    assert places[0] == places[2] != places[1]
-    assert all(place.startswith("s3://bucket/shards/run-") for place in places)
-    assert folder_of(tmp_path / "run", None) == str(tmp_path / "run" / "shards")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from forget_datasets.errors import UserError
 from forget_eval import bench, repeats, runs, scores
@@ -164,10 +163,9 @@ def test_cases_that_disagree_with_themselves_are_named(played: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["fe", "mb"])
-def test_the_table_over_repeats_fits_the_terminal(played: Path, name: str) -> None:
-    console = Console(width=100, record=True, force_terminal=False)
-    print_repeats(repeats.summarise(played / name), console)
-    text = console.export_text()
+def test_the_table_over_repeats_fits_the_terminal(played: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_repeats(repeats.summarise(played / name))
+    text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
     assert "…" not in text
     assert "3 repeats" in text or "2 repeats" in text

@@ -3,9 +3,11 @@
 import io
 import json
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forget_datasets.build import build_forgeteval
-from forget_eval import plots
+from forget_eval import plots, seals
 from forget_eval.cli import main
-from forget_eval.report import groups
+from forget_eval.report import frames, groups
 from forget_eval.report.html import explorer
 from forget_eval.report.html.embedded import embedded
 from forget_eval.report.html.texts import Texts
@@ -285,6 +287,26 @@ def test_one_run_alone_has_a_report(made: Path, tmp_path: Path, run: str) -> Non
     data = Page(tmp_path / "index.html").data[0]
     assert data["systems"] == [run[3:]]
     assert bool(data["records"]) is (run in ("fe/null", "mb/reference"))
+
+
+@pytest.mark.parametrize("task", ["fe", "mb"])
+def test_runs_in_folders_of_one_name_are_told_apart(made: Path, tmp_path: Path, task: str) -> None:
+    """As of one system with two embedders. Whoever verifies makes the report anew from copies in other folders."""
+    folders = [Path(shutil.copytree(made / task / "reference", tmp_path / name / "reference")) for name in "xy"]
+    labels = []
+    for folder, embedder in zip(folders, ("one", "another"), strict=True):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["dataset"]["path"] = str(made / task / "data")
+        manifest["embedder"] = {"name": embedder}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        seals.write(folder)
+        labels.append(f"reference {sha256((folder / 'manifest.json').read_bytes()).hexdigest()[:8]}")
+    [group] = groups.load(folders)
+    assert [result.label for result in group.results] == labels
+    assert set(frames.latency(group)["system"]) == set(labels)
+    good(call("report", *folders, "--out", tmp_path / "report"))
+    assert Page(tmp_path / "report/index.html").data[0]["systems"] == labels
+    good(call("verify", *folders, "--report", tmp_path / "report"))
 
 
 def test_a_dataset_of_no_run_is_refused(made: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import parquet
 
-from forget_datasets.errors import UserError
+from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval import adapters, residue_notes
 from forget_eval.cli import main
 from forget_eval.isolation.selection import Isolation
@@ -86,6 +86,12 @@ class Unwilling(Sqlite):
 class Remote(Sqlite):
     def stored_in(self): raise NotImplementedError("its files are elsewhere")
 
+class Untidy(Sqlite):
+    def maintain(self): raise NotImplementedError
+
+class Secretive(Sqlite):
+    configuration = {"env": {"TOKEN": "s3cr3t-of-mine"}, "url": "http://me:s3cr3t-of-mine@localhost/"}
+
 class Silent:
     def reset(self): self._facts = []
     def inscribe(self, text): self._facts.append(text)
@@ -94,6 +100,11 @@ class Silent:
 
 class Broken(Sqlite):
     def purge(self, query): raise sqlite3.OperationalError("database or disk is full")
+
+class Full(Sqlite):
+    def purge(self, query):
+        from forget_datasets.errors import EnvironmentFault
+        raise EnvironmentFault("no room for the database")
 
 class Elsewhere(Sqlite):
     def stored_in(self): return "/nowhere/at/all"
@@ -125,6 +136,12 @@ def test_a_deleted_row_stays_in_its_page_until_the_file_is_written_anew(here: Pa
     assert found.maintenance == "VACUUM"
     assert found.after is not None
     assert (found.after.answer, found.after.found, found.after.files) == (Answer.NO, 0, ())
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_maintenance_that_is_not_implemented_is_none(here: Path, isolate: bool) -> None:
+    found = looked("Untidy", isolate)
+    assert (found.before.answer, found.maintenance, found.after) == (Answer.YES, "", None)
 
 
 def test_a_row_that_is_overwritten_leaves_nothing(here: Path) -> None:
@@ -183,6 +200,12 @@ def test_one_that_cannot_purge(here: Path, name: str) -> None:
 def test_one_that_fails_is_named_with_what_it_said(here: Path, isolate: bool) -> None:
     with pytest.raises(UserError, match=r"adapter 'stores_with_residue:Broken' fails .*disk is full"):
         looked("Broken", isolate)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_the_machines_fault_is_one_wherever_the_adapter_runs(here: Path, isolate: bool) -> None:
+    with pytest.raises(EnvironmentFault, match=r"^no room for the database$"):
+        looked("Full", isolate)
 
 
 def test_a_folder_that_is_not_there_is_named(here: Path) -> None:
@@ -261,6 +284,28 @@ def test_a_run_keeps_the_answer_and_a_report_shows_it(here: Path) -> None:
     assert line in invoke("report", "run", "--markdown")
     assert json.loads(Path("run/summary.json").read_text()) == rates
     invoke("verify", "run")
+
+
+def test_secrets_of_a_configuration_are_neither_kept_nor_printed(here: Path) -> None:
+    invoke("bench", "forgeteval", "--adapter", "stores_with_residue:Secretive", "--out", "run")
+    printed = invoke("residue", "--adapter", "stores_with_residue:Secretive", "--run", "run", "--json")
+    hidden = {"env": {"TOKEN": "[redacted]"}, "url": "http://[redacted]@localhost/"}
+    for found in (*json.loads(printed), json.loads(Path("run", residue_notes.FILE).read_text())):
+        assert found["adapter"]["configuration"] == hidden
+
+
+def test_one_that_fails_leaves_the_answers_of_the_others(here: Path) -> None:
+    names = [f"stores_with_residue:{name}" for name in ("Kept", "Broken", "Overwritten")]
+    arguments = ["residue", "--json", *(part for name in names for part in ("--adapter", name))]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 1
+    assert "database or disk is full" in done.stderr
+    assert "'stores_with_residue:Broken' is left out" in done.stderr
+    assert [row["adapter"]["name"] for row in json.loads(done.stdout)] == [names[0], names[2]]
+
+
+def test_a_folder_that_is_no_run_is_refused_before_anything_is_measured(here: Path) -> None:
+    assert "nowhere" in refused("residue", "--adapter", "stores_with_residue:Broken", "--run", "nowhere")
 
 
 def test_a_run_of_another_system_is_refused(here: Path) -> None:

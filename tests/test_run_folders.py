@@ -270,6 +270,16 @@ def test_an_unfinished_run_that_cannot_be_written_says_so(run: Path) -> None:
     assert b"cannot write b/transcripts.jsonl: Permission denied" in done.stderr
 
 
+def test_a_run_that_cannot_be_started_over_is_still_a_run(run: Path) -> None:
+    (run / "scores").mkdir()
+    (run / "scores" / "chat-small.json").write_text("{}")
+    make_read_only(run / "scores")
+    done = as_anybody(*again(run), "--force")
+    assert done.returncode == 1
+    assert b"cannot empty b: Permission denied" in done.stderr
+    assert {path.name for path in run.iterdir()} >= {"manifest.json", "transcripts.jsonl"}
+
+
 def test_a_secret_that_is_a_common_word_leaves_a_run_usable(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value in (("DB_PASSWORD", "forgeteval"), ("A_TOKEN", "keep-all"), ("B_TOKEN", "handmade")):
         monkeypatch.setenv(variable, value)

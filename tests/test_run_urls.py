@@ -76,6 +76,16 @@ def broken(*_: object, **__: object) -> None:
     raise ConnectionResetError("cut off")
 
 
+def test_a_place_of_an_unknown_kind_is_refused_before_anything_is_played(
+    tmp_path: Path, forgeteval_built: Built
+) -> None:
+    asked = ("--data", forgeteval_built[0], "--config", "en", "--adapter", "oracle", "--out", tmp_path / "run")
+    done = call("run", "forgeteval", *asked, "--upload", "nowhere://results")
+    assert done.exit_code == 2
+    assert "nowhere://results: Protocol not known: nowhere" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_reports_comparisons_and_checks_read_runs_from_urls(uploaded: tuple[Path, Path], tmp_path: Path) -> None:
     _, data = uploaded
     assert call("score", URL, "--data", data).exit_code == 0

@@ -1,4 +1,4 @@
-"""Every packaged system through the same checks (`conformance.py`), each in a process of its own.
+"""Every packaged system through the same checks (`conformance.py`), each in a process of its own, which is watched.
 
 A system runs in the environment made for it (`forget-eval env create NAME`), else in this Python if it is installed
 here, else its checks fail and say how to make one.
@@ -25,12 +25,13 @@ from forget_eval.packages import version
 pytestmark = pytest.mark.systems
 
 CONFORMANCE = Path(__file__).parent / "conformance.py"
+WATCH = CONFORMANCE.with_name("conformance_watch.py")
 SYSTEMS = ("lethe", "mem0", "mempalace", "langgraph", "llama-index", "qdrant", "chroma", "lancedb")
 SERVERS = ("graphiti", "letta", "hipporag")
 TARGETS = {name: BUILT_IN[name] for name in (*SYSTEMS, *SERVERS)}
 NAMES = [*SYSTEMS, *(pytest.param(name, marks=pytest.mark.servers) for name in SERVERS)]
 CONFORMANCE_SUITE = runpy.run_path(str(CONFORMANCE))
-CHECKS = CONFORMANCE_SUITE["CHECKS"]
+CHECKS = tuple(CONFORMANCE_SUITE["CHECKS"])
 KINDS = {
     "lethe": {"supersede": "native", "release": "native", "purge": "native"},
     "mem0": {"supersede": "native", "release": "native", "purge": "native"},
@@ -133,7 +134,7 @@ def results(name: str) -> dict[str, str | None]:
     """What became of each check: None, or why a system does not pass it."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        done = run(name, [str(CONFORMANCE), TARGETS[name], str(report)], Path(folder))
+        done = run(name, [str(WATCH), TARGETS[name], str(report)], Path(folder))
         assert done.returncode == 0, done.stderr[-4000:]
         assert "Exception ignored" not in done.stderr, done.stderr[-4000:]
         found: dict[str, str | None] = json.loads(report.read_text())

@@ -20,7 +20,7 @@ from forget_eval.membehave.bench import run_system
 from forget_eval.membehave.chat import ReplyError
 from forget_eval.membehave.judges import ChatJudge
 from forget_eval.membehave.systems import Settings
-from forget_eval.report import html, markdown, membehave, results
+from forget_eval.report import html, markdown, membehave, membehave_text, results
 from forget_eval.verify import Finding, verify
 
 Built = tuple[Path, dict[str, Any]]
@@ -241,8 +241,9 @@ def test_edited_judgements_are_found(place: Path, change: str) -> None:
 def reported(place: Path) -> Path:
     """The tables of two runs, one of each task."""
     path = place / "tables.md"
-    tables = [markdown.render(results.load([place / "fe"])), membehave.render_markdown(membehave.load([place / "mb"]))]
-    path.write_text("\n".join(tables))
+    cases = markdown.render(results.load([place / "fe"]))
+    items = membehave_text.render_markdown(membehave.load([place / "mb"]))
+    path.write_text(f"{cases}\n{items}")
     return path
 
 

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +21,7 @@ from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.rows import GeneratedCase
 from forget_eval import bench, embedding, forgeteval
 from forget_eval.data import Dataset, open_dataset
+from forget_eval.isolation.selection import Isolation
 from forget_eval.membehave import bench as membehave
 from forget_eval.membehave.systems import Settings
 from forget_eval.parallel import crew
@@ -205,7 +208,7 @@ def test_a_class_that_says_it_with_no_bool_is_told_so(cases: Dataset, tmp_path: 
 
 
 def test_an_isolated_class_is_asked_where_it_is(cases: Dataset, tmp_path: Path) -> None:
-    from forget_eval.isolation.selection import Isolation, may_be_several
+    from forget_eval.isolation.selection import may_be_several
 
     assert may_be_several("parallel_systems:Store", Isolation(isolate=True))
     with pytest.warns(RuntimeWarning, match="runs in one process"):
@@ -221,6 +224,7 @@ def test_an_isolated_class_is_asked_where_it_is(cases: Dataset, tmp_path: Path) 
         ("Leaves", "exited with status 3"),
         ("IsKilled", r"was killed by SIGKILL \(is memory short\?\)"),
         ("LeavesADaemonBehind", "exited with status 3"),
+        ("ClosesItsFiles", "closed its connection to the run, and was ended"),
     ],
 )
 def test_a_system_that_ends_its_process_ends_the_run_at_that_case(
@@ -249,6 +253,23 @@ def test_a_model_that_is_down_ends_the_run_at_that_item(
     with pytest.raises(EnvironmentFault, match="the model is down"):
         membehave.run_system(items, "parallel_systems:LosesItsModel", tmp_path / "run", None, Settings(), workers=3)
     assert len(lines(tmp_path / "run")) == 4
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation(isolate=True)])
+def test_a_vector_that_comes_late_is_no_answer_to_another_question(
+    cases: Dataset, tmp_path: Path, at: str, isolation: Isolation | None
+) -> None:
+    def slow(texts: list[str]) -> Any:
+        while "late" in texts and not Path(os.environ["OTHERS"]).exists():
+            time.sleep(0.001)
+        return model(texts)
+
+    embed = embedding.load(slow, cache=False)
+    system, run = "parallel_systems:Impatient", tmp_path / "run"
+    bench.run_adapter(cases, system, run, embed, isolation=isolation, workers=2)
+    odd = json.loads((run / "transcripts.jsonl").read_text().splitlines()[ODD])
+    assert (odd["id"], odd["status"]) == (at, "ok")
+    assert [each["returned"] for each in odd["operations"]] == [int(1_000_000 * float(embed(["the other"])[0, 0]))]
 
 
 def test_an_embedder_that_fails_leaves_what_was_before_it(cases: Dataset, tmp_path: Path, at: str) -> None:
@@ -282,6 +303,19 @@ def test_a_system_that_cannot_be_made_is_told_as_ever(cases: Dataset, tmp_path: 
 def test_what_one_cannot_close_is_warned_of_and_counts(cases: Dataset, tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning, match=r"cannot be closed: OSError: stuck"):
         assert len(played(cases, "CannotBeClosed", tmp_path / "run", 2)) == N
+
+
+def test_warnings_are_passed_on_but_for_those_of_programmers(cases: Dataset, tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        played(cases, "Warns", tmp_path / "run", 2)
+    assert [str(each.message) for each in said if "old store" in str(each.message)] == ["an old store"] * 2
+
+
+def test_a_child_of_the_system_inherits_nothing_of_the_run(cases: Dataset, tmp_path: Path) -> None:
+    played(cases, "CountsWhatAChildWouldInherit", tmp_path / "run", 2)
+    found = [json.loads(line) for line in (tmp_path / "run" / "transcripts.jsonl").read_text().splitlines()]
+    assert {each["returned"] for transcript in found for each in transcript["operations"]} == {0, None}
 
 
 @pytest.mark.parametrize("system", ["LeavesAThread", "Prints"])
@@ -319,11 +353,13 @@ def heard(connections: Sequence[socket.socket]) -> list[str]:
     return sorted(said)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("sign", "system"), [(signal.SIGINT, "Told"), (signal.SIGKILL, "Told"), (signal.SIGKILL, "HasAChild")]
+)
 def test_all_end_with_the_run_and_what_is_written_is_whole(
-    cases: Dataset, tmp_path: Path, at: str, listener: socket.socket, sign: signal.Signals
+    cases: Dataset, tmp_path: Path, at: str, listener: socket.socket, sign: signal.Signals, system: str
 ) -> None:
-    process = command(tmp_path, *run(cases, "Told", "--workers", 2))
+    process = command(tmp_path, *run(cases, system, "--workers", 2))
     connections = [listener.accept()[0] for _ in range(2)]
     ready, _, _ = select.select(connections, [], [], 120)
     assert len(ready) == 1
@@ -335,6 +371,14 @@ def test_all_end_with_the_run_and_what_is_written_is_whole(
     assert found == played(cases, "Store", tmp_path / "one", 1)[: min(ODD, len(found))]
     if sign == signal.SIGINT:
         assert err.endswith("interrupted. The same command goes on from there.\n")
+
+
+def test_what_a_system_has_started_ends_though_the_system_has_ended_its_process(
+    cases: Dataset, tmp_path: Path, at: str, listener: socket.socket
+) -> None:
+    with pytest.raises(UserError, match=f"its process exited with status 3 at {at}"):
+        played(cases, "LeavesItsChild", tmp_path / "run", 2)
+    assert heard([listener.accept()[0] for _ in range(2)]) == ["", "closed\n"]
 
 
 def test_a_run_goes_on_with_another_number_of_processes(cases: Dataset, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from forget_eval import embedding, forgeteval, guest, runs
 from forget_eval.data import Dataset
 from forget_eval.isolation import selection
 from forget_eval.isolation.selection import Isolation
-from forget_eval.parallel.seats import CaseSeat
-from forget_eval.parallel.stage import Stages, stage
+from forget_eval.parallel.seats import CaseSeat, Seat
+from forget_eval.parallel.stage import Stage, Stages, stage
 from forget_eval.progress import progress
 from forget_eval.runner import Options
 
@@ -132,16 +132,26 @@ def _hash(cases: Iterable[GeneratedCase]) -> str:
 
 
 def embedder_for(
-    names: Sequence[str], embedder: str | None, lang: str, isolation: Isolation | None = None
+    names: Sequence[str],
+    embedder: str | None,
+    lang: str,
+    isolation: Isolation | None = None,
+    wants: Callable[[str, Isolation | None], bool] = selection.wants_embedder,
 ) -> "embedding.Embedder | None":
     """The embedder that the adapters share; None, and nothing is loaded, if none of them takes one.
 
+    Args:
+        names: of the adapters; all are looked up before anything is loaded.
+        embedder: its name; None for that of the language.
+        lang: of the texts.
+        isolation: of the adapters.
+        wants: whether the adapter of a name takes an embedder.
+
     Raises:
-        UserError: an unknown adapter or embedder, or a missing package.
+        UserError: an unknown adapter or embedder, a missing package, or an embedder that fails.
+        EnvironmentFault: a worker cannot be started that finds out.
     """
-    wanted = [
-        selection.wants_embedder(name, isolation) for name in names
-    ]  # all are looked up before anything is loaded
+    wanted = [wants(name, isolation) for name in names]
     if any(wanted):
         return embedding.load(embedder, lang)
     embedding.refuse_or_ignore(embedder)
@@ -154,8 +164,13 @@ def require_all(names: Sequence[str], embed: "embedding.Embedder | None", isolat
     Raises:
         UserError: an adapter that cannot be made.
     """
-    for name in names[1:]:
-        guest.close(selection.select(name, embed, isolation), f"adapter '{name}'")
+    require_seats([CaseSeat(name, TOP_K, isolation) for name in names[1:]], embed)
+
+
+def require_seats(seats: Iterable[Seat[Any]], embed: "embedding.Embedder | None") -> None:
+    """Makes every system, and closes it. Raises UserError for one that cannot be made."""
+    for seat in seats:
+        guest.close(seat.take(embed).played, f"adapter '{seat.name}'")
 
 
 def run_adapter(
@@ -190,13 +205,30 @@ def run_adapter(
     count = min(max(1, dataset.n), workers if workers == 1 or selection.may_be_several(name, isolation) else 1)
     with staged(CaseSeat(name, k, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, k)
-        manifest["played"] = players.played
-        with (
-            runs.opened(folder, manifest, force) as writer,
-            progress(manifest["adapter"]["name"], dataset.n, len(writer.done)) as watch,
-        ):
-            how = Options(forgeteval.texts, shared, watch)
-            return players.run(dataset.cases(), writer, how)
+        return play(players, dataset.cases(), folder, manifest, Options(forgeteval.texts, shared), force)
+
+
+def play(
+    players: Stage, rows: Iterable[Any], folder: Path, manifest: runs.Manifest, how: Options[Any], force: bool
+) -> int:
+    """Plays what a manifest describes, or goes on with it; returns how many rows were played.
+
+    Args:
+        players: who plays; the manifest is told where.
+        rows: all of the dataset.
+        folder: of the run.
+        manifest: as `runs.describe` makes it.
+        how: embedding and the size of chunks; a progress bar is added.
+        force: whether a run that is there is started over.
+
+    Raises:
+        UserError: the folder holds a run with other parameters, or a system or the embedder ends the run.
+        EnvironmentFault: the disk refuses, or a model is down; what was written is whole.
+    """
+    manifest["played"] = players.played
+    name, n = manifest["adapter"]["name"], manifest["dataset"]["n"]
+    with runs.opened(folder, manifest, force) as writer, progress(name, n, len(writer.done)) as watch:
+        return players.run(rows, writer, replace(how, watch=watch))
 
 
 def _handmade(lang: str, distractors: int | None, seed: int | None) -> Shape:

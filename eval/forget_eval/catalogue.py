@@ -2,18 +2,20 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 from forget_datasets.errors import UserError
+from forget_datasets.origin import PROJECT
 from forget_datasets.rows import OPERATIONS
 from forget_eval import adapters
 from forget_eval.adapters.declarations import UNDECLARED, operations, stated
 from forget_eval.adapters.lookup import built_in, origin, plugged_in
 from forget_eval.isolation import environments, requirements
+from forget_eval.isolation.environments import Environment
 from forget_eval.mcp_servers import mapping
-from forget_eval.packages import PROJECT, install_line, version
+from forget_eval.packages import install_line, version
 
 ABSENT = "n/a"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -52,10 +54,11 @@ class Row:
 
 
 def listing() -> list[Row]:
-    """All adapters, built-in first; a broken plugin is left out with a warning."""
-    rows = [_row(name, built_in(name), PROJECT) for name in adapters.BUILT_IN]
-    rows += [_row(f"mcp:{name}", adapters.find(f"mcp:{name}"), PROJECT) for name in mapping.shipped()]
-    return rows + list(_plugin_rows())
+    """All adapters, built-in first; broken plugins and environments are left out with a warning."""
+    made = {environment.name: environment for environment in environments.listing()}
+    rows = [_row(name, built_in(name), PROJECT, made) for name in adapters.BUILT_IN]
+    rows += [_row(f"mcp:{name}", adapters.find(f"mcp:{name}"), PROJECT, made) for name in mapping.shipped()]
+    return rows + list(_plugin_rows(made))
 
 
 def entries(row: Row) -> list[str]:
@@ -74,13 +77,13 @@ def markdown(rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _row(name: str, adapter: type, source: str) -> Row:
+def _row(name: str, adapter: type, source: str, made: Mapping[str, Environment]) -> Row:
     place = stated(adapter, "environment") or name
     package = stated(adapter, "distribution") or stated(adapter, "serves") or source
     package = "" if package == PROJECT else package
     done = operations(adapter)
     needs = [stated(adapter, "needs")] + ["an embedder"] * adapters.wants_embedder(adapter)
-    environment = environments.find(place)
+    environment = made.get(place)
     return Row(
         name=name,
         package=package,
@@ -111,12 +114,12 @@ def _install(place: str, package: str, extra: str) -> list[str]:
     return own or [f"pip install {package}"]
 
 
-def _plugin_rows() -> Iterator[Row]:
+def _plugin_rows(made: Mapping[str, Environment]) -> Iterator[Row]:
     for plugin in entry_points(group=adapters.GROUP):
         if plugin.name in adapters.BUILT_IN:
             continue
         try:
             found = plugged_in(plugin, (adapters.MANDATORY, adapters.ASSISTANT))
-            yield _row(plugin.name, found, origin(plugin))
+            yield _row(plugin.name, found, origin(plugin), made)
         except UserError as error:
             warnings.warn(f"{error}\n    It is left out.", RuntimeWarning, stacklevel=3)

@@ -15,7 +15,7 @@ from forget_datasets import console
 from forget_datasets.errors import DataFault, EnvironmentFault, UserError, unknown
 from forget_eval import __version__
 from forget_eval.compare_commands import compare, verify
-from forget_eval.env_commands import env, isolation_of, isolation_options
+from forget_eval.env_commands import env, isolation_options
 from forget_eval.mcp_commands import mcp
 from forget_eval.membehave import commands as membehave
 from forget_eval.on_ray.options import engine_options
@@ -146,9 +146,7 @@ def bench(
     repeats: int,
     workers: int,
     staged: "Stages | None",
-    isolate: bool,
-    timeout: int,
-    memory_limit: int | None,
+    isolation: "Isolation",
     **options: Any,
 ) -> None:
     """Build a dataset, run systems on it, score them and print the table.
@@ -158,7 +156,6 @@ def bench(
     _require_task(task)
     _prepare(workers if staged is None else 1)
     names = tuple(dict.fromkeys(names))
-    isolation = isolation_of(isolate, timeout, memory_limit)
     if task == "membehave":
         refused = {
             "scale": scale,
@@ -182,7 +179,12 @@ def bench(
 
 @main.command(short_help="Run a system on a dataset.")
 @click.argument("task")
-@click.option("--data", required=True, metavar="DIR|REPO", help="A dataset folder, or owner/name on the Hub.")
+@click.option(
+    "--data",
+    required=True,
+    metavar="DIR|URL|REPO",
+    help="A dataset: a folder, here or behind a URL, or owner/name on the Hub.",
+)
 @click.option("--config", metavar="NAME", help="Config of the dataset. [default: the only one]")
 @click.option("--revision", metavar="REF", help="Branch, tag or commit of a repository on the Hub.")
 @click.option(
@@ -212,9 +214,7 @@ def run(
     repeats: int,
     workers: int,
     staged: "Stages | None",
-    isolate: bool,
-    timeout: int,
-    memory_limit: int | None,
+    isolation: "Isolation",
     **options: Any,
 ) -> None:
     """Run a system on a dataset: one transcript a case. Nothing is scored.
@@ -225,7 +225,10 @@ def run(
     _prepare(workers if staged is None else 1)
     from forget_eval.data import open_dataset
 
-    isolation = isolation_of(isolate, timeout, memory_limit)
+    if upload:
+        from forget_datasets.remote import place
+
+        place(upload)  # what is wrong with it is said before anything is played
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
         membehave.run_one(source, name, out, embedder, options, force, isolation, repeats, workers, staged)

@@ -50,7 +50,7 @@ def compare(
 
 @click.command(short_help="Check that the numbers of runs are their own.")
 @click.argument("folders", nargs=-1, required=True, type=RUN, metavar="RUN...")
-@click.option("--data", metavar="DIR|REPO", help="The dataset of the runs. [default: where they had it]")
+@click.option("--data", metavar="DIR|URL|REPO", help="The dataset of the runs. [default: where they had it]")
 @click.option(
     "--report",
     type=_FOLDER,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +21,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def isolation_options(command: _Command) -> _Command:
-    """Adds the options that `isolation_of` reads."""
+    """Adds the options, of which the command is given `isolation`: how systems are isolated."""
+
+    @wraps(command)
+    def with_isolation(*arguments: Any, isolate: bool, timeout: int, memory_limit: int | None, **others: Any) -> Any:
+        return command(*arguments, isolation=isolation_of(isolate, timeout, memory_limit), **others)
+
     for option in (
         click.option(
             "--memory-limit",
@@ -39,8 +45,8 @@ def isolation_options(command: _Command) -> _Command:
             "--isolate", is_flag=True, help="Run systems without an environment in a process of their own too."
         ),
     ):
-        command = option(command)
-    return command
+        with_isolation = option(with_isolation)
+    return with_isolation  # type: ignore[return-value]
 
 
 def isolation_of(isolate: bool, timeout: float, memory_limit: int | None) -> "Isolation":
@@ -162,19 +168,15 @@ def _spinner() -> Iterator[Callable[[str], None]]:
 
 
 def _print(found: "list[Environment]") -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from forget_eval.report import console as terminal
 
-    from forget_eval.report.terminal import WIDTH
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = terminal.table(gap=1)
     for column in ("name", "Python", "packages", "size", "state"):
         table.add_column(column, justify="right" if column == "size" else "left", overflow="fold")
     for each in found:
         size = f"{each.size() / 1e6:,.0f} MB"
         table.add_row(each.name, each.python, _packages(each), size, str(each.state))
-    Console(width=WIDTH, highlight=False, markup=False).print(table)
+    terminal.console().print(table)
 
 
 def _packages(found: "Environment") -> str:

@@ -17,8 +17,9 @@ from forget_datasets.errors import UserError
 from forget_eval import adapters, guest
 from forget_eval.embedding import Embedder
 from forget_eval.isolation import selection
+from forget_eval.isolation.messages import AdapterFault, users
 from forget_eval.isolation.selection import Isolation
-from forget_eval.redaction import brief
+from forget_eval.redaction import brief, redact
 from forget_eval.residue_files import Found, search
 
 _LETTERS = "bcdfghjkmnpqrtvw"  # no vowels: no language has such words, and no stemmer changes them
@@ -66,7 +67,7 @@ class Residue:
     """What a purge leaves in the files of an adapter.
 
     Attributes:
-        adapter: what it says of itself, as in the manifest of a run.
+        adapter: what it says of itself, as in the manifest of a run, secrets redacted.
         store: where it lies. One that is on disk here alone is in memory when the adapter is run.
         purged: how many facts were purged.
         before: the look after the purge and before maintenance.
@@ -107,14 +108,14 @@ def measure(name: str, embed: Embedder | None, isolation: Isolation | None = Non
 
     Raises:
         UserError: the adapter is a control, cannot be made, or fails.
-        EnvironmentFault: its worker cannot be started.
+        EnvironmentFault: its worker cannot be started, or it raises one.
     """
     for on_disk in (False, True):
         with guest.apart():
             memory = selection.select(name, embed, isolation, on_disk=on_disk)
             try:
                 with guest.hosting(f"adapter '{name}' fails where residue is looked for"):
-                    found = _measured(memory, Store.DISK_HERE if on_disk else Store.DISK)
+                    found = _looked_at(memory, Store.DISK_HERE if on_disk else Store.DISK)
             finally:
                 guest.close(memory, f"adapter '{name}'")
         if found.store is not Store.MEMORY:
@@ -122,8 +123,19 @@ def measure(name: str, embed: Embedder | None, isolation: Isolation | None = Non
     return found
 
 
+def _looked_at(memory: Any, store: Store) -> Residue:
+    """What is found; a UserError that was raised in a worker is one here, of the same kind."""
+    try:
+        return _measured(memory, store)
+    except AdapterFault as error:
+        if error.is_users:
+            raise users(error) from error
+        raise
+
+
 def _measured(memory: Any, store: Store) -> Residue:
     described = adapters.describe(memory)
+    described["configuration"] = redact(described["configuration"])
     if described["told_the_case"]:
         raise UserError(f"'{described['name']}' is a control: it stores nothing.")
     kept: dict[str, Any] = {"adapter": described, "purged": len(_PURGED)}
@@ -142,9 +154,9 @@ def _measured(memory: Any, store: Store) -> Residue:
     except NotImplementedError:
         return Residue(**kept, store=store, before=Look(Answer.UNKNOWN, why="it cannot purge"))
     before = _look(first, _search(folder))
-    if (maintain := getattr(memory, "maintain", None)) is None:
+    done = _maintained(memory)
+    if done is None:
         return Residue(**kept, store=store, before=before)
-    done = brief(str(maintain()), _LONGEST)
     return Residue(**kept, store=store, before=before, maintenance=done, after=_look(first, _search(folder)))
 
 
@@ -156,6 +168,16 @@ def _folder(memory: Any, store: Store) -> tuple[Path | None, Store]:
     except NotImplementedError:
         return None, Store.UNSTATED
     return (None, Store.MEMORY) if folder is None else (Path(folder), store)
+
+
+def _maintained(memory: Any) -> str | None:
+    """What was done to tidy up, None if nothing is offered."""
+    if (maintain := getattr(memory, "maintain", None)) is None:
+        return None
+    try:
+        return brief(str(maintain()), _LONGEST)
+    except NotImplementedError:
+        return None
 
 
 def _search(folder: Path) -> Found:

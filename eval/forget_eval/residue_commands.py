@@ -1,5 +1,6 @@
 """The command `residue`: does a store still hold, in its files, what was purged from it?"""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,9 +9,11 @@ import click
 
 from forget_datasets import console
 from forget_datasets.errors import UserError
-from forget_eval.env_commands import isolation_of, isolation_options
+from forget_eval.env_commands import isolation_options
 
 if TYPE_CHECKING:
+    from forget_eval.embedding import Embedder
+    from forget_eval.isolation.selection import Isolation
     from forget_eval.residue import Residue
 
 _COLUMNS = ("adapter", "store", "after a purge", "after maintenance")
@@ -41,27 +44,25 @@ def residue(
     run: Path | None,
     markdown: bool,
     as_json: bool,
-    isolate: bool,
-    timeout: int,
-    memory_limit: int | None,
+    isolation: "Isolation",
 ) -> None:
     """Have systems purge three facts, and look whether their text still lies in the files of the store.
 
     The answer is yes, no or unknown: before and after the maintenance that a system's package offers. It is unknown for
-    a store in memory, and for one whose files are compressed. No rate depends on it.
+    a store in memory, and for one whose files are compressed. No rate depends on it. Of several systems one that fails
+    is left out, and the command then exits with 1.
     """
     if markdown and as_json:
         raise UserError("choose one of --markdown and --json.")
     names = tuple(dict.fromkeys(names))
     if run is not None and len(names) > 1:
         raise UserError("--run goes with one --adapter.")
-    from forget_eval import residue_notes
+    from forget_eval import residue_notes, runs
     from forget_eval.bench import embedder_for
-    from forget_eval.residue import measure
 
-    isolation = isolation_of(isolate, timeout, memory_limit)
-    embed = embedder_for(names, embedder, "en", isolation)
-    found = [measure(name, embed, isolation) for name in names]
+    if run is not None:
+        runs.read(run)
+    found = _measured(names, embedder_for(names, embedder, "en", isolation), isolation)
     if run is not None:
         residue_notes.write(found[0], run)
     if as_json:
@@ -70,6 +71,23 @@ def residue(
         click.echo(_markdown(found), nl=False)
     else:
         _print(found)
+    if len(found) < len(names):
+        raise SystemExit(1)
+
+
+def _measured(names: tuple[str, ...], embed: "Embedder | None", isolation: "Isolation") -> "list[Residue]":
+    """What was found of each; of several, one that fails is left out with a warning."""
+    from forget_eval.residue import measure
+
+    found = []
+    for name in names:
+        try:
+            found.append(measure(name, embed, isolation))
+        except UserError as error:
+            if len(names) == 1:
+                raise
+            warnings.warn(f"{error}\n    '{name}' is left out.", RuntimeWarning, stacklevel=2)
+    return found
 
 
 def _rows(found: "Sequence[Residue]") -> list[tuple[str, ...]]:
@@ -96,15 +114,11 @@ def _markdown(found: "Sequence[Residue]") -> str:
 
 
 def _print(found: "Sequence[Residue]") -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from forget_eval.report import console as terminal
 
-    from forget_eval.report.terminal import WIDTH
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = terminal.table(gap=1)
     for heading in _COLUMNS:
         table.add_column(heading, overflow="fold")
     for row in _rows(found):
         table.add_row(*row)
-    Console(width=WIDTH, highlight=False, markup=False).print(table)
+    terminal.console().print(table)

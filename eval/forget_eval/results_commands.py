@@ -13,7 +13,7 @@ _FOLDER = click.Path(path_type=Path)
 @click.command("publish-results", short_help="Publish scored runs as a dataset on the Hub.")
 @click.argument("folders", nargs=-1, required=True, type=_FOLDER, metavar="RUN...")
 @click.option("--repo-id", metavar="ORG/NAME", required=True, help="The results dataset on the Hub; made if need be.")
-@click.option("--data", metavar="DIR|REPO", help="The dataset of the runs. [default: where they had it]")
+@click.option("--data", metavar="DIR|URL|REPO", help="The dataset of the runs. [default: where they had it]")
 @click.option("--private", is_flag=True, help="Make a new repository private.")
 @click.option("--yes", is_flag=True, help="Do it. Without, it is shown what would be done.")
 def publish_results(folders: tuple[Path, ...], repo_id: str, data: str | None, private: bool, yes: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_datasets.remote import is_url
 from forget_datasets.shapes import misfit, read_json
+from forget_datasets.staging import write_whole as write_whole
 from forget_eval import __version__, adapters, locks, transcripts
 from forget_eval.data import Dataset
 from forget_eval.packages import version
@@ -22,6 +23,9 @@ from forget_eval.transcripts import Writer
 
 MANIFEST = "manifest.json"
 TRANSCRIPTS = transcripts.FILE
+SHARDS = "shards"
+"""A folder of transcripts that are not merged yet, while a run is played on Ray."""
+
 SCHEMA_VERSION = 1
 """Of manifest, transcripts and scores together, and in the manifest.
 
@@ -130,7 +134,7 @@ def describe(folder: Path, dataset: Dataset, memory: object, embedder: object | 
 def opened(folder: Path, manifest: Manifest, force: bool = False) -> Iterator[Writer]:
     """Begins a run, or goes on with one that has the same parameters; no other process can while the block runs.
 
-    A finished run needs no disk that can be written.
+    A finished run needs no disk that can be written. Once the block has ended well, all shards are merged, and go.
 
     Args:
         folder: of the run.
@@ -149,6 +153,8 @@ def opened(folder: Path, manifest: Manifest, force: bool = False) -> Iterator[Wr
         _begin(folder, manifest, force)
         with Writer(folder / TRANSCRIPTS, transcripts.SHAPES[manifest["task"]]) as writer:
             yield writer
+        with _emptying(folder):
+            _remove(folder / SHARDS)
 
 
 def differences(one: Manifest, other: Manifest) -> dict[str, tuple[Any, Any]]:
@@ -225,34 +231,17 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_whole(path, (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace"))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that appears whole or not at all. Raises EnvironmentFault with path and reason."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise EnvironmentFault(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def _begin(folder: Path, manifest: Manifest, force: bool) -> Manifest:
+def _begin(folder: Path, manifest: Manifest, force: bool) -> None:
     if force and os.path.exists(folder / MANIFEST):
         _start_over(folder)
     if os.path.exists(folder / MANIFEST):
-        there = read(folder)
-        _require_same(folder, there, manifest)
-        return there
+        _require_same(folder, read(folder), manifest)
+        return
     if os.path.exists(folder / TRANSCRIPTS):
         raise UserError(
             f"{folder} holds transcripts without a {MANIFEST}, so nobody knows what they are of. Remove it."
         )
     write_json(folder / MANIFEST, manifest)
-    return manifest
 
 
 def make_folder(folder: Path, use: str) -> None:
@@ -292,13 +281,27 @@ def _migrated(path: Path, manifest: Manifest) -> Manifest:
 
 
 def _start_over(folder: Path) -> None:
-    """Removes what a run has written in `folder`, and nothing else. Raises EnvironmentFault if the disk refuses."""
+    """Removes what a run has written in `folder`, and nothing else; the manifest, which makes it a run, goes last.
+
+    Raises EnvironmentFault if the disk refuses.
+    """
     read(folder)
-    try:
+    with _emptying(folder):
+        for name in ("scores", SHARDS):
+            _remove(folder / name)
         for name in (TRANSCRIPTS, "scores.parquet", "summary.json", "residue.json", "SHA256SUMS", MANIFEST):
             (folder / name).unlink(missing_ok=True)
-        for name in ("scores", "shards"):
-            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _emptying(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise EnvironmentFault(f"cannot empty {folder}: {error.strerror or error}") from error
 

@@ -16,7 +16,7 @@ _FOLDER = click.Path(path_type=Path)
 
 @click.command(short_help="Score runs.")
 @click.argument("places", nargs=-1, required=True, metavar="RUN...")
-@click.option("--data", metavar="DIR|REPO", help="The dataset of the run. [default: where the run had it]")
+@click.option("--data", metavar="DIR|URL|REPO", help="The dataset of the run. [default: where the run had it]")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @membehave.score_options
 def score(places: tuple[str, ...], data: str | None, as_json: bool, **options: Any) -> None:
@@ -49,7 +49,7 @@ def score(places: tuple[str, ...], data: str | None, as_json: bool, **options: A
 @click.option(
     "--data",
     multiple=True,
-    metavar="DIR|REPO",
+    metavar="DIR|URL|REPO",
     help="With --out: a dataset of the runs, for the page's failures. [default: where the runs had it]",
 )
 def report(

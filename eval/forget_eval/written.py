@@ -128,7 +128,7 @@ def _in_order(text: str, folders: Sequence[Path]) -> list[Path]:
 
 def _made_anew(text: str, folders: Sequence[Path]) -> str:
     """The report of scored runs in the form that `text` has: the twin of a page, or the tables alone."""
-    from forget_eval.report import contents, groups, markdown, membehave, results
+    from forget_eval.report import contents, groups, markdown, membehave, membehave_text, results
 
     found = groups.load(folders)
     if text.startswith("# "):
@@ -138,7 +138,7 @@ def _made_anew(text: str, folders: Sequence[Path]) -> str:
     if of_task["forgeteval"]:
         parts.append(markdown.render(results.load(of_task["forgeteval"])))
     if of_task["membehave"]:
-        parts.append(membehave.render_markdown(membehave.load(of_task["membehave"])))
+        parts.append(membehave_text.render_markdown(membehave.load(of_task["membehave"])))
     return "\n".join(parts)
 
 

@@ -1,7 +1,7 @@
 """Measures what a call costs more in a worker than in this process; `benchmark.py isolation` prints it."""
 
-import os
 import time
+from contextlib import chdir, closing
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -26,23 +26,18 @@ def overhead(calls: int = 3000) -> dict[str, tuple[float, float]]:
     """Median and 95th percentile in milliseconds, over the same call in process: of a recall of ten texts, and of a
     call that asks for one vector of 384 dimensions."""
     vectors = np.ones((1, 384), dtype=np.float32)
-    here = os.getcwd()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, chdir(folder):
         Path(folder, "echo_memory.py").write_text(ECHO, encoding="utf-8")
-        os.chdir(folder)
-        try:
-            memories = [
-                select("echo_memory:Echo", lambda texts: vectors, Isolation(isolate)) for isolate in (True, False)
-            ]
-            return {what: _compared(memories, what, calls) for what in ("recall", "recall and embed")}
-        finally:
-            memories[0].close()
-            os.chdir(here)
+        direct, isolated = (
+            select("echo_memory:Echo", lambda texts: vectors, Isolation(isolate)) for isolate in (False, True)
+        )
+        with closing(isolated):
+            return {what: _compared(isolated, direct, what, calls) for what in ("recall", "recall and embed")}
 
 
-def _compared(memories: list[Any], what: str, calls: int) -> tuple[float, float]:
-    worker, direct = (_milliseconds(memory, what, calls) for memory in memories)
-    return median(worker) - median(direct), quantiles(worker, n=20)[-1] - quantiles(direct, n=20)[-1]
+def _compared(isolated: Any, direct: Any, what: str, calls: int) -> tuple[float, float]:
+    worker, here = _milliseconds(isolated, what, calls), _milliseconds(direct, what, calls)
+    return median(worker) - median(here), quantiles(worker, n=20)[-1] - quantiles(here, n=20)[-1]
 
 
 def _milliseconds(memory: Any, what: str, calls: int) -> list[float]:

@@ -13,6 +13,7 @@ from forget_datasets.rows import OPERATIONS
 from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.graphiti_server import GraphitiServer
 from forget_eval.adapters.scratch import Scratch
+from forget_eval.embedding import width
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -44,6 +45,10 @@ class GraphitiMemory(HidingStore, BatchStore):
     expired edges too unless a filter is given: this adapter gives it, for recall and for the choice of ids. Recall is
     Graphiti's default search, vectors and BM25 fused by rank, which drops what is hardly similar; ids are chosen by the
     shared policies over cosines. Graphiti's extraction of facts, which needs a language model, is left out.
+
+    Raises:
+        UserError: its package is missing, or the temporary folder's path is too long for a socket.
+        EnvironmentFault: the database does not start.
     """
 
     name = "graphiti"
@@ -72,7 +77,7 @@ class GraphitiMemory(HidingStore, BatchStore):
         self._loop = asyncio.Runner()
         logging.getLogger("graphiti_core").setLevel(logging.CRITICAL)  # it would log what it raises, texts and all
         try:
-            with self._scratch.home(PYTHON_DOTENV_DISABLED="1", EMBEDDING_DIM=str(len(embed(["width"])[0]))):
+            with self._scratch.home(PYTHON_DOTENV_DISABLED="1", EMBEDDING_DIM=str(width(embed))):
                 core = require("graphiti_core", "graphiti", "adapter 'graphiti'")
                 self._of = SimpleNamespace(**{key: _module(name) for key, name in _MODULES.items()})
                 self._begin(core.Graphiti)
@@ -125,8 +130,8 @@ class GraphitiMemory(HidingStore, BatchStore):
 
     def _begin(self, graphiti: Any) -> None:
         """Starts the database and makes Graphiti's client, with nothing behind it that could ask a model."""
-        self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder, self._on_disk)
-        self._database = self._of.falkordb.FalkorDB(unix_socket_path=self._server.socket)
+        server = self._start()
+        self._database = self._of.falkordb.FalkorDB(unix_socket_path=server.socket)
         self._driver = self._of.drivers.FalkorDriver(falkor_db=self._database)
         model, embedder, reranker = _clients(self._of, self._embed)
         self._graphiti = graphiti(
@@ -146,10 +151,11 @@ class GraphitiMemory(HidingStore, BatchStore):
         if state["aof_last_bgrewrite_status"] != "ok":
             raise RuntimeError(f"BGREWRITEAOF: {state['aof_last_bgrewrite_status']}")
 
-    def _start(self) -> None:
+    def _start(self) -> GraphitiServer:
         if self._server is not None:
             self._server.close()
         self._server = GraphitiServer(self._of.falkordblite, self._scratch.folder, self._on_disk)
+        return self._server
 
     async def _empty(self) -> None:
         """Deletes the graph whole: were its nodes deleted, its index would weigh words by what it held before."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval.mcp_servers import guard
+from forget_eval.isolation import guard
 
 _PAUSE = 0.05  # seconds
 _TAIL = 8  # lines of a log

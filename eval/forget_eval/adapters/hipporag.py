@@ -17,6 +17,7 @@ COMMON: dict[str, Any] = {
     "inscribe_many": "one index() of all texts",
     "instructions": "left out of what is embedded",
     "work_arounds": ["facts weigh more than 0", "what was looked up is dropped after index()"],
+    "work_arounds_sha256": hipporag_package.sha256_of_work_arounds(),
 }
 """What the manifest says of each of HippoRAG's configurations."""
 
@@ -50,6 +51,7 @@ class HipporagMemory(BatchStore):
 
     def __init__(self, embed: Embedder) -> None:
         self._hippo: Any = None
+        self._folder: str | None = None
         self._scratch = Scratch()
         self._folders = count()
         self._embeddings = hipporag_package.Embeddings(embed)
@@ -72,7 +74,7 @@ class HipporagMemory(BatchStore):
         """Indexes documents at once: HippoRAG doubles edges of the older ones whenever it indexes."""
         if texts:
             self._hippo.index(list(texts))
-        return [self._hippo.chunk_embedding_store.text_to_hash_id[text] for text in texts]
+        return list(texts)
 
     def stored_in(self) -> str:
         """Where its files are."""
@@ -112,7 +114,8 @@ class HipporagMemory(BatchStore):
 
     def _drop(self) -> None:
         self._hippo = None
-        shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _home(self) -> Any:
         return self._scratch.home(**hipporag_package.QUIET)

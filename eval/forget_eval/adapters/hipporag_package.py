@@ -5,7 +5,9 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -28,6 +30,11 @@ _UNUSED = {
 
 _LEAST = 1e-6
 _MODULES = ("hipporag.HippoRAG", "hipporag.utils.config_utils", "hipporag.utils.misc_utils")
+
+
+def sha256_of_work_arounds() -> str:
+    """The hash of this file: what it mends decides scores."""
+    return sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 class Package:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from forget_datasets.rows import OPERATIONS
 from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
+from forget_eval.embedding import width
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -40,7 +41,7 @@ class LancedbMemory(HidingStore, BatchStore):
             self._lancedb = require("lancedb", "lancedb", "adapter 'lancedb'")
             arrow = require("pyarrow", "lancedb", "adapter 'lancedb'")
         self._embed = embed
-        vector = arrow.list_(arrow.float32(), len(embed(["width"])[0]))
+        vector = arrow.list_(arrow.float32(), width(embed))
         columns = {"id": arrow.int64(), "text": arrow.string(), "released": arrow.bool_(), "vector": vector}
         self._schema = arrow.schema(columns)
         self.reset()

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from forget_datasets.rows import OPERATIONS
 from forget_eval.adapters.by_id import HidingStore, Id
+from forget_eval.embedding import width
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -32,7 +33,7 @@ class LanggraphMemory(HidingStore):
 
     def __init__(self, embed: Embedder) -> None:
         self._memory = require("langgraph.store.memory", "langgraph", "adapter 'langgraph'")
-        dim = len(embed(["width"])[0])
+        dim = width(embed)
         self._index = {"dims": dim, "embed": lambda texts: embed(texts).tolist(), "fields": ["text"]}
         self.reset()
 

@@ -1,6 +1,7 @@
 """Letta (PyPI `letta`, the last Python server): its archival store, without its agent."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 from forget_eval.adapters.by_id import Id, StoreById
 from forget_eval.adapters.letta_server import LettaServer, unmade
 from forget_eval.adapters.scratch import Scratch
+from forget_eval.embedding import width
 from forget_eval.mcp_servers.embeddings import EmbeddingsEndpoint
 from forget_eval.packages import require
 from forget_eval.policies import Hit
@@ -28,6 +30,10 @@ class LettaMemory(StoreById):
     The server and its database are this adapter's own, as Letta's Docker image has them. A purge deletes passages.
     Letta neither changes nor hides a passage: a supersede deletes one and creates one, and there is no release. Its
     searches give no scores, and 100 passages at most.
+
+    Raises:
+        UserError: a package is missing, the temporary folder's path is too long, or PostgreSQL cannot be run here.
+        EnvironmentFault: server or database do not start.
     """
 
     name = "letta archival"
@@ -42,10 +48,11 @@ class LettaMemory(StoreById):
     def __init__(self, embed: Embedder) -> None:
         if find_spec("letta_client") is None:
             raise unmade("letta_client")
-        self._width = len(embed(["width"])[0])
+        self._width = width(embed)
         self._names, self._folders = count(), count()
         self._server: LettaServer | None = None
         self._client: Any = None
+        self._archive: str | None = None
         self._scratch = Scratch()
         self._endpoint = EmbeddingsEndpoint(embed)
         try:
@@ -58,11 +65,10 @@ class LettaMemory(StoreById):
         """Deletes the archive and creates one; a server or database that has died is started anew, on an empty one."""
         if self._server is None or not self._server.is_alive:
             self._restart()
-        else:
-            self._client.archives.delete(self._archive)
+        self._delete_archive()
         self._texts: dict[Id, str] = {}
         made = self._client.archives.create(name=f"case-{next(self._names)}", embedding_config=self._embedding())
-        self._archive: str = made.id
+        self._archive = made.id
 
     def inscribe(self, text: str) -> str:
         """Creates a passage."""
@@ -93,9 +99,10 @@ class LettaMemory(StoreById):
 
     def close(self) -> None:
         """Stops server and database, closes the endpoint of the embedder, and removes the folder."""
-        self._stop()
-        self._endpoint.close()
-        self._scratch.close()
+        with ExitStack() as ending:
+            ending.callback(self._scratch.close)
+            ending.callback(self._endpoint.close)
+            self._stop()
 
     def _embedding(self) -> dict[str, Any]:
         model = {"embedding_model": "injected", "embedding_endpoint_type": "openai"}
@@ -114,6 +121,12 @@ class LettaMemory(StoreById):
             self._client.archives.passages.delete(id, archive_id=self._archive)
             del self._texts[id]
 
+    def _delete_archive(self) -> None:
+        """One that was to be deleted once is not tried again: it may be gone although an error came back."""
+        if self._archive is not None:
+            archive, self._archive = self._archive, None
+            self._client.archives.delete(archive)
+
     def _restart(self) -> None:
         self._stop()
         folder = Path(self._scratch.folder, str(next(self._folders)))
@@ -122,10 +135,13 @@ class LettaMemory(StoreById):
         self._client = _client(self._server.socket)
 
     def _stop(self) -> None:
-        if self._client is not None:
-            self._client.close()
-        if self._server is not None:
-            self._server.close()
+        client, server = self._client, self._server
+        self._client = self._server = self._archive = None
+        with ExitStack() as ending:
+            if server is not None:
+                ending.callback(server.close)
+            if client is not None:
+                client.close()
 
 
 def _client(socket: str) -> Any:

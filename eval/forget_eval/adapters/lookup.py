@@ -93,11 +93,11 @@ def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,), also: Iterabl
     Raises:
         UserError: as `load` does.
     """
-    plugins = {plugin.name: plugin for plugin in entry_points(group=GROUP)}
     if name in BUILT_IN:
         return built_in(name)
     if mcp.is_name(name):
         return mcp.find(name)
+    plugins = {plugin.name: plugin for plugin in entry_points(group=GROUP)}
     if name in plugins:
         return plugged_in(plugins[name], kinds)
     if ":" in name:

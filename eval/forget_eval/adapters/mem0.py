@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from forget_datasets.rows import OPERATIONS
 from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
+from forget_eval.embedding import width
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -40,7 +41,7 @@ class Mem0Memory(HidingStore, BatchStore):
         self._scratch = Scratch()
         with self._scratch.home(MEM0_DIR=self._scratch.folder):
             mem0 = require("mem0", "mem0", "adapter 'mem0'")
-            self._memory = mem0.Memory.from_config(_config(len(embed(["width"])[0]), self.stored_in()))
+            self._memory = mem0.Memory.from_config(_config(width(embed), self.stored_in()))
         self._memory.embedding_model = _model(embed)
 
     def reset(self) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from forget_datasets.rows import OPERATIONS
 from forget_eval.adapters.by_id import BatchStore, HidingStore, Id
 from forget_eval.adapters.scratch import Scratch
+from forget_eval.embedding import width
 from forget_eval.packages import require
 from forget_eval.policies import Hit
 from forget_eval.protocols import Chooser, Embedder, Kind, Scale
@@ -37,7 +38,7 @@ class QdrantMemory(HidingStore, BatchStore):
         self._client = require("qdrant_client", "qdrant", "adapter 'qdrant'").QdrantClient(**place)
         self._models = require("qdrant_client.models", "qdrant", "adapter 'qdrant'")
         self._embed = embed
-        self._shape = self._models.VectorParams(size=len(embed(["width"])[0]), distance=self._models.Distance.COSINE)
+        self._shape = self._models.VectorParams(size=width(embed), distance=self._models.Distance.COSINE)
         released = self._models.FieldCondition(key="released", match=self._models.MatchValue(value=True))
         self._live = self._models.Filter(must_not=[released])
         self.reset()

@@ -28,6 +28,9 @@ class ZepMemory(BatchStore):
 
     Args:
         base_url: of the service, if it is another than the package's.
+
+    Raises:
+        UserError: the package is missing, or there is no key.
     """
 
     name = "zep"

@@ -1,7 +1,6 @@
 """Runs of one dataset against each other, paired on its rows: of either task, from the scores in their folders."""
 
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,9 @@ from forget_datasets.errors import UserError
 from forget_eval import runs, scores
 from forget_eval.bootstrap import REPLICATES, SEED
 from forget_eval.comparison import forgeteval, membehave
+from forget_eval.comparison.pairs import Pair
+from forget_eval.report import labels
+from forget_eval.report.results import printable
 
 _OF_THE_DATASET = ("task", "dataset config", "dataset content hash")
 _OF_THE_SYSTEM = ("adapter", "environment")  # with all that begins so
@@ -22,7 +24,7 @@ class Compared:
     """One of the runs that are compared.
 
     Attributes:
-        label: the adapter's name; with that of the folder, or its path, where another run has the same.
+        label: the adapter's name, made unique as `labels.unique` does.
         statuses: how many rows ended how, by metric for ForgetEval.
         conditions: the parameters in which the runs differ, beside the system itself.
     """
@@ -43,14 +45,14 @@ class Comparison:
         dataset: what the manifests say of it: config, content_hash and n.
         runs: in the order given.
         method: how the figures are made, one line each, seed included.
-        pairs: as `forgeteval.Pair` or `membehave.Pair`; without `all_pairs` each run against the first.
+        pairs: without `all_pairs` each run against the first.
     """
 
     task: str
     dataset: dict[str, Any]
     runs: tuple[Compared, ...]
     method: tuple[str, ...]
-    pairs: tuple[forgeteval.Pair, ...] | tuple[membehave.Pair, ...]
+    pairs: tuple[Pair[forgeteval.Cell], ...] | tuple[Pair[membehave.Cell], ...]
 
 
 def compare(folders: Sequence[Path], all_pairs: bool = False) -> Comparison:
@@ -71,11 +73,11 @@ def compare(folders: Sequence[Path], all_pairs: bool = False) -> Comparison:
     _require_one_dataset(manifests)
     task = manifests[folders[0]]["task"]
     summaries = {folder: scores.read_summary(folder) for folder in folders}
-    labels = _labels(manifests)
+    names = _labels(manifests)
     conditions = _conditions(list(manifests.values()))
     compared = tuple(
         Compared(
-            labels[folder],
+            names[folder],
             str(folder),
             manifest["adapter"]["told_the_case"],
             summaries[folder]["statuses"],
@@ -83,7 +85,7 @@ def compare(folders: Sequence[Path], all_pairs: bool = False) -> Comparison:
         )
         for (folder, manifest), own in zip(manifests.items(), conditions, strict=True)
     )
-    named = [(labels[folder], folder) for folder in folders]
+    named = [(names[folder], folder) for folder in folders]
     dataset = {key: manifests[folders[0]]["dataset"][key] for key in ("config", "content_hash", "n")}
     if task == "forgeteval":
         return Comparison(task, dataset, compared, _method(task), forgeteval.pairs(named, all_pairs))
@@ -122,13 +124,8 @@ def _conditions(manifests: Sequence[runs.Manifest]) -> list[dict[str, Any]]:
 
 
 def _labels(manifests: Mapping[Path, runs.Manifest]) -> dict[Path, str]:
-    """The shortest names that tell all runs apart: of the adapter, with that of its folder, or the folder's path."""
-    forms = (
-        {folder: str(m["adapter"]["name"]) for folder, m in manifests.items()},
-        {folder: f"{m['adapter']['name']} {folder.resolve().name}" for folder, m in manifests.items()},
-    )
-    labels = {folder: str(folder) for folder in manifests}
-    for form in reversed(forms):
-        counts = Counter(form.values())
-        labels |= {folder: name for folder, name in form.items() if counts[name] == 1}
-    return labels
+    named = [
+        labels.Named(printable(m["adapter"]["name"]), printable(m["run"]), labels.run_id(folder))
+        for folder, m in manifests.items()
+    ]
+    return dict(zip(manifests, labels.unique(named), strict=True))

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 
-from forget_datasets.errors import UserError
 from forget_datasets.rows import FAMILIES
 from forget_eval import scores
+from forget_eval.comparison.pairs import Named, Pair, chosen, require_same_rows
 from forget_eval.paired import holm, mcnemar, paired_difference, smallest_difference
 from forget_eval.scoring.forgeteval import METRICS
 
@@ -42,31 +40,21 @@ class Cell:
     smallest: float | None
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two runs by their labels, and for each metric a cell for `overall` and every family."""
-
-    first: str
-    second: str
-    metrics: dict[str, dict[str, Cell]]
-
-
 Outcome = tuple[str, str, bool]
 """Family, template, and whether the case passed."""
 
 
-def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool) -> tuple[Pair, ...]:
+def pairs(named: Sequence[Named], all_pairs: bool) -> tuple[Pair[Cell], ...]:
     """Compares runs by their labels and folders, each with the first or all with each other.
 
     Raises:
         UserError: the scores of a run are not those of the dataset that the other has.
     """
-    chosen = list(combinations(named, 2)) if all_pairs else [(named[0], other) for other in named[1:]]
     outcomes = {folder: {m: _outcomes(folder, m) for m in METRICS} for _, folder in named}
-    _require_same_cases(outcomes)
+    require_same_rows(outcomes, "cases")
     found = [
         Pair(a, b, {m: compare(outcomes[first][m], outcomes[second][m]) for m in METRICS})
-        for (a, first), (b, second) in chosen
+        for (a, first), (b, second) in chosen(named, all_pairs)
     ]
     for metric in METRICS:
         _adjust([(pair.metrics[metric], "overall") for pair in found])
@@ -128,18 +116,6 @@ def _adjust(places: Sequence[tuple[dict[str, Cell], str]]) -> None:
 def _outcomes(folder: Path, metric: str) -> dict[str, Outcome]:
     rows = scores.read_scores(folder, ("case", "family", "template", "status"), metric)
     return {row["case"]: (row["family"], row["template"], row["status"] == "pass") for row in rows}
-
-
-def _require_same_cases(outcomes: Mapping[Path, Mapping[str, Mapping[str, Any]]]) -> None:
-    (first, reference), *others = outcomes.items()
-    for folder, found in others:
-        for metric, cases in found.items():
-            if cases.keys() != reference[metric].keys():
-                odd = min(cases.keys() ^ reference[metric].keys())
-                raise UserError(
-                    f"the scores of {first} and {folder} are not of the same cases: one lacks '{odd}'. Score both"
-                    f" again: forget-eval score {first} {folder}"
-                )
 
 
 def _share(passed: int, n: int) -> float | None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
-from forget_datasets.errors import UserError
 from forget_datasets.rows import LEVELS
 from forget_eval import scores
 from forget_eval.bootstrap import Interval, difference_interval, smallest_mean
+from forget_eval.comparison.pairs import Named, Pair, chosen, require_same_rows
 from forget_eval.membehave.scores import SCHEMA
 from forget_eval.scoring.membehave import METRICS
 
@@ -39,15 +38,6 @@ class Cell:
     smallest: float | None
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two runs by their labels, and for each metric a cell for `all` and every level."""
-
-    first: str
-    second: str
-    metrics: dict[str, dict[str, Cell]]
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """What an item scores under a metric, and the clusters that it belongs to."""
@@ -58,7 +48,7 @@ class Value:
     value: float | None
 
 
-def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool, bounds: Mapping[str, float]) -> tuple[Pair, ...]:
+def pairs(named: Sequence[Named], all_pairs: bool, bounds: Mapping[str, float]) -> tuple[Pair[Cell], ...]:
     """Compares runs by their labels and folders, each with the first or all with each other.
 
     Args:
@@ -69,11 +59,11 @@ def pairs(named: Sequence[tuple[str, Path]], all_pairs: bool, bounds: Mapping[st
     Raises:
         UserError: the scores of a run are not those of the dataset that the other has.
     """
-    chosen = list(combinations(named, 2)) if all_pairs else [(named[0], other) for other in named[1:]]
     values = {folder: {m: _values(folder, m) for m in METRICS} for _, folder in named}
+    require_same_rows(values, "items")
     return tuple(
-        Pair(a, b, {m: compare(_same(first, second, values, m), values[second][m], bounds[m]) for m in METRICS})
-        for (a, first), (b, second) in chosen
+        Pair(a, b, {m: compare(values[first][m], values[second][m], bounds[m]) for m in METRICS})
+        for (a, first), (b, second) in chosen(named, all_pairs)
     )
 
 
@@ -131,15 +121,3 @@ def _mean(values: Sequence[float]) -> float | None:
 def _values(folder: Path, metric: str) -> dict[str, Value]:
     rows = scores.read_scores(folder, ("item", "level", "target", "triplet", "value"), metric, SCHEMA)
     return {row["item"]: Value(row["level"], row["target"], row["triplet"], row["value"]) for row in rows}
-
-
-def _same(
-    first: Path, second: Path, values: Mapping[Path, Mapping[str, Mapping[str, Value]]], metric: str
-) -> Mapping[str, Value]:
-    """The values of the first run, once it is known that the second has the same items."""
-    if odd := values[first][metric].keys() ^ values[second][metric].keys():
-        raise UserError(
-            f"the scores of {first} and {second} are not of the same items: one lacks '{min(odd)}'. Score both again:"
-            f" forget-eval score {first} {second}"
-        )
-    return values[first][metric]

@@ -5,7 +5,8 @@ takes our packages from this process's folders, so the environment holds nothing
 JSON, one object a line, over pipes that nothing else knows:
 
     to the worker     {"do": "call", "arguments": ["recall_texts", "Where?"], "keywords": {"k": 10}}
-    while it works    {"embed": ["Where?"]}, answered by {"vectors": base64 of float32, "shape": [1, 384]}
+    while it works    {"embed": ["Where?"], "number": 0}, answered by {"vectors": base64 of float32, "shape": [1, 384],
+                      "number": 0}
     from the worker   {"value": ...}, or {"lacking": message}: NotImplementedError, or {"fault": {kind, message, ...}}
 
 Vectors have a pipe of their own, so that any thread of a system may ask for them. The embedder stays in the run, where

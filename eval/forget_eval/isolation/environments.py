@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -124,19 +125,30 @@ def root() -> Path:
 
 
 def find(name: str) -> Environment | None:
-    """The environment of an adapter, finished or not; None if there is none."""
+    """The environment of an adapter, finished or not; None if there is none.
+
+    Raises:
+        UserError: its stamp has another shape.
+        EnvironmentFault: the disk refuses.
+    """
     if not _NAME.fullmatch(name):
         return None
     return _read(_place(name))
 
 
 def listing() -> list[Environment]:
-    """All environments, by name."""
+    """All environments, by name; one whose stamp cannot be read is left out with a warning."""
     try:
         folders = sorted(root().iterdir())
     except OSError:
         return []
-    return [found for folder in folders if (found := _read(folder))]
+    found = []
+    for folder in folders:
+        try:
+            found.append(_read(folder))
+        except UserError as error:
+            warnings.warn(f"{error}\n    It is left out.", RuntimeWarning, stacklevel=2)
+    return list(filter(None, found))
 
 
 def require_name(name: str) -> None:
@@ -160,11 +172,13 @@ def create(
         report: is told each line of what goes on.
 
     Raises:
-        UserError: a name that none can have, the folder holds something else, or another process is making it.
+        UserError: a name that none can have, a comment of the requirements that cannot be read, the folder holds
+            something else, or another process is making it.
         EnvironmentFault: pip or the disk refuses; the message has pip's last lines.
     """
     require_posix()
     require_name(name)
+    sources.check(wanted.content, wanted.path)
     stamp = Environment(name, python.version, str(wanted.path), wanted.sha256, wanted.is_users)
     try:
         _make_room(stamp.folder)
@@ -187,20 +201,20 @@ def remove(name: str) -> Path:
         EnvironmentFault: the disk refuses.
     """
     require_name(name)
-    found = find(name)
-    if found is None:
+    folder = _place(name)
+    if not _is_ours(folder):
         known = [each.name for each in listing()]
         if not known:
             raise UserError(f"no environment named '{name}': there is none in {root()}.")
         raise unknown("environment", name, known)
     try:
-        with locks.held(found.folder, "its making"):
-            _empty(found.folder)
-            (found.folder / _STAMP).unlink()
-            found.folder.rmdir()
+        with locks.held(folder, "its making"):
+            _empty(folder)
+            (folder / _STAMP).unlink()
+            folder.rmdir()
     except OSError as error:
-        raise EnvironmentFault(f"cannot remove {found.folder}: {error.strerror or error}") from error
-    return found.folder
+        raise EnvironmentFault(f"cannot remove {folder}: {error.strerror or error}") from error
+    return folder
 
 
 def _install(stamp: Environment, wanted: Requirements, python: Interpreter, steps: Steps) -> None:
@@ -228,11 +242,19 @@ def _place(name: str) -> Path:
 def _read(folder: Path) -> Environment | None:
     """None if the folder is no environment of ours."""
     try:
-        content = read_json(folder / _STAMP, _SHAPE, f"Remove {folder}, and make the environment again.")
+        content = read_json(folder / _STAMP, _SHAPE, f"Remove it: forget-eval env rm {folder.name.replace('@', ':')}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     stamp = Environment(**{key: content[key] for key in _SHAPE})
     return stamp if _place(stamp.name) == folder else None
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is an environment; one whose stamp cannot be read is."""
+    try:
+        return _read(folder) is not None
+    except UserError:
+        return True
 
 
 def _write(stamp: Environment) -> None:
@@ -249,7 +271,9 @@ def _make_room(folder: Path) -> None:
 
 def _empty(folder: Path) -> None:
     """Removes what is in an environment, but for the stamp, which says meanwhile that it is not whole."""
-    found = _read(folder)
+    found = None
+    with suppress(UserError):  # a stamp that cannot be read says nothing
+        found = _read(folder)
     if found is not None:
         _write(replace(found, is_whole=False))
     for path in folder.iterdir():

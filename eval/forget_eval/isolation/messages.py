@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from forget_datasets.errors import DataFault, EnvironmentFault, UserError
 from forget_datasets.rows import Message, Session
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))  # made before a system can patch `json`
 _INT64 = 2**63
+_USERS = {kind.__name__: kind for kind in (EnvironmentFault, DataFault)}
+_LAST = 8  # lines of what a worker printed
 
 
 class AdapterFault(Exception):
@@ -80,6 +83,17 @@ def fault(kind: str, message: str, traceback: str) -> AdapterFault:
     error: AdapterFault = type(kind, (AdapterFault,), {"__module__": "builtins"})(message)
     error.__cause__ = WorkerTraceback(f"\n{traceback}") if traceback else None
     return error
+
+
+def users(error: AdapterFault) -> UserError:
+    """The UserError that a fault stands for, of the kind that it was there: a command's exit code follows from it."""
+    return _USERS.get(type(error).__name__, UserError)(str(error))
+
+
+def last_words(error: AdapterFault) -> str:
+    """The end of what the worker printed, or of where the adapter failed, to stand below a message; often empty."""
+    lines = str(error.__cause__ or "").strip().splitlines()[-_LAST:]
+    return "".join(f"\n    {each}" for each in lines)
 
 
 def _foreign(value: object, content: Any = None) -> dict[str, Any]:

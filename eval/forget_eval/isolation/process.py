@@ -23,6 +23,7 @@ import forget_datasets
 import forget_eval
 from forget_datasets.errors import EnvironmentFault
 from forget_eval.guest import said
+from forget_eval.isolation import guard
 from forget_eval.isolation.messages import AdapterFault, fault, line
 from forget_eval.protocols import Embedder
 from forget_eval.quiet import at_home
@@ -185,7 +186,7 @@ class Worker:
             if texts is None:
                 return message
             started = monotonic()
-            answer = line(self._embedded(texts))
+            answer = line({**self._embedded(texts), "number": message.get("number")})
             deadline += monotonic() - started
             self._write("vectors", answer, deadline)
 
@@ -234,10 +235,12 @@ class Worker:
         return fault("WorkerTimeout", what, self._tail)
 
     def _died(self) -> AdapterFault:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_TO_END)
+        try:
+            how = ending(self._process.wait(_TO_END))
+        except subprocess.TimeoutExpired:
+            how = "closed its connection, and was ended"
         self.end()
-        return fault("WorkerDied", f"its worker {ending(self._process.returncode)}", self._tail)
+        return fault("WorkerDied", f"its worker {how}", self._tail)
 
     def _garbled(self, received: bytes) -> AdapterFault:
         self.end()
@@ -289,7 +292,4 @@ def _milliseconds(deadline: float) -> int:
 
 def ending(status: int) -> str:
     """How a process ended, by its return code, as the end of a sentence."""
-    if status >= 0:
-        return f"exited with status {status}"
-    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-    return f"was killed by {name}" + (" (is memory short?)" if name == "SIGKILL" else "")
+    return guard.ending(status) + (" (is memory short?)" if status == -signal.SIGKILL else "")

@@ -8,7 +8,7 @@ from typing import Any
 
 from forget_datasets.errors import UserError
 from forget_datasets.rows import Session
-from forget_eval.isolation.messages import AdapterFault, pack_sessions, unpack
+from forget_eval.isolation.messages import AdapterFault, last_words, pack_sessions, unpack, users
 from forget_eval.isolation.process import Limits, Worker
 from forget_eval.protocols import Embedder
 
@@ -42,7 +42,7 @@ class WorkerMemory:
 
     Raises:
         UserError: the adapter cannot be made there; the message says why.
-        EnvironmentFault: the worker cannot be started.
+        EnvironmentFault: the worker cannot be started, or the adapter has raised one there.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class WorkerMemory:
         try:
             worker = self._start()
         except AdapterFault as error:
-            raise UserError(f"{what}: {error}{_last_words(error)}") from error
+            raise UserError(f"{what}: {error}{last_words(error)}") from error
         try:
             made: dict[str, Any] = worker.ask("make", *self._order)
             if made["described"]["told_the_case"]:
@@ -127,8 +127,8 @@ class WorkerMemory:
         except AdapterFault as error:
             worker.end()
             if error.is_users:
-                raise UserError(str(error)) from error
-            raise UserError(f"{what}: {type(error).__name__}: {error}{_last_words(error)}") from error
+                raise users(error) from error
+            raise UserError(f"{what}: {type(error).__name__}: {error}{last_words(error)}") from error
         except BaseException:
             worker.end()
             raise
@@ -151,9 +151,3 @@ def _introduced(embed: Embedder | None) -> dict[str, Any] | None:
     from forget_eval.embedding import width
 
     return {"name": str(getattr(embed, "name", "embedder")), "dim": width(embed)}
-
-
-def _last_words(error: AdapterFault) -> str:
-    """The end of what the worker printed, or of where the adapter failed, below a message."""
-    lines = str(error.__cause__ or "").strip().splitlines()[-8:]
-    return "".join(f"\n    {each}" for each in lines)

@@ -58,13 +58,18 @@ class Requirements:
 
 
 def packaged(name: str) -> Requirements | None:
-    """The pinned requirements of an adapter of ours, None if it needs none."""
+    """The pinned requirements of an adapter of ours, None if it needs none. Raises EnvironmentFault as `users` does."""
     path = FOLDER / f"{name}.txt"
     return _read(path, is_users=False) if path.is_file() else None
 
 
 def users(path: Path) -> Requirements:
-    """A file of the user's. Raises UserError if there is none."""
+    """A file of the user's.
+
+    Raises:
+        UserError: there is none, or it is not UTF-8.
+        EnvironmentFault: the disk refuses.
+    """
     if not path.is_file():
         raise UserError(f"{path}: there is no such file. --requirements names a file as pip reads it.")
     return _read(path.resolve(), is_users=True)

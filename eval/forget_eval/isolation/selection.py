@@ -1,7 +1,7 @@
 """Where an adapter runs: in the environment made for it, in a worker with this Python, or in this process."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from forget_eval.adapters import mcp
 from forget_eval.adapters.declarations import stated
 from forget_eval.isolation import environments, requirements
 from forget_eval.isolation.environments import Environment, State
-from forget_eval.isolation.messages import AdapterFault
+from forget_eval.isolation.messages import AdapterFault, last_words, users
 from forget_eval.isolation.process import Limits, Worker, this_interpreter
 from forget_eval.isolation.proxy import Kinds, WorkerMemory
 from forget_eval.packages import install_line, version
@@ -57,7 +57,7 @@ def select(
     Raises:
         UserError: there is no such adapter, its package is missing (the message has both ways to get it), its
             environment is unfinished or broken, or it cannot be made.
-        EnvironmentFault: a worker cannot be started.
+        EnvironmentFault: a worker cannot be started, or the adapter has raised one while it was made.
     """
     isolation = isolation or Isolation()
     command, environment = _interpreter(name, isolation.isolate)
@@ -75,13 +75,10 @@ def wants_embedder(
     """Whether the adapter of a name takes an embedder, found out where it will run.
 
     Raises:
-        UserError: as `select` does.
+        UserError: there is no such adapter, its class cannot be read, or its environment is unfinished or broken.
+        EnvironmentFault: a worker cannot be started.
     """
-    isolation = isolation or Isolation()
-    command, _ = _interpreter(name, isolation.isolate)
-    if command is None or name in adapters.BUILT_IN:  # those import their packages only when they are made
-        return adapters.wants_embedder(_found_here(name, kinds, also))
-    return bool(_inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))["wants_embedder"])
+    return _is_said(adapters.wants_embedder, name, isolation, kinds, also)
 
 
 def may_be_several(
@@ -93,14 +90,10 @@ def may_be_several(
     hold a file or a port that two processes would fight for, and their answers would be wrong without a sign.
 
     Raises:
-        UserError: as `select` does.
+        UserError: as `wants_embedder` does, or the class says it with no bool.
+        EnvironmentFault: a worker cannot be started.
     """
-    isolation = isolation or Isolation()
-    command, _ = _interpreter(name, isolation.isolate)
-    if command is None or name in adapters.BUILT_IN:
-        found = adapters.may_be_several(_found_here(name, kinds, also))
-    else:
-        found = bool(_inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))["may_be_several"])
+    found = _is_said(adapters.may_be_several, name, isolation, kinds, also)
     if not found:
         warnings.warn(
             f"adapter '{name}' runs in one process: its class does not say that it may run in several. If each of its"
@@ -109,6 +102,18 @@ def may_be_several(
             stacklevel=2,
         )
     return found
+
+
+def _is_said(
+    question: Callable[[type], bool], name: str, isolation: Isolation | None, kinds: Kinds, also: Sequence[str]
+) -> bool:
+    """The answer to a question about the class of an adapter, found out where it will run."""
+    isolation = isolation or Isolation()
+    command, _ = _interpreter(name, isolation.isolate)
+    if command is None or name in adapters.BUILT_IN:  # those import their packages only when they are made
+        return question(_found_here(name, kinds, also))
+    said = _inspected(name, tuple(command), isolation.limits, tuple(map(tuple, kinds)))
+    return bool(said[question.__name__])
 
 
 @cache
@@ -122,12 +127,16 @@ def _inspected(
         finally:
             worker.end()
     except AdapterFault as error:
-        raise UserError(str(error) if error.is_users else f"adapter '{name}': {error}\n{error.__cause__}") from error
+        if error.is_users:
+            raise users(error) from error
+        raise UserError(f"adapter '{name}': {error}{last_words(error)}") from error
 
 
 def place(name: str) -> str:
     """The name of an adapter's environment: several for the same package share one."""
-    return stated(adapters.find(name), "environment") or name if name in adapters.BUILT_IN else name
+    if name not in adapters.BUILT_IN:
+        return name
+    return stated(adapters.find(name), "environment") or name
 
 
 def _found_here(name: str, kinds: Kinds, also: Sequence[str]) -> type:

@@ -4,7 +4,7 @@ Three more comments that this project reads. "# pip: --no-deps" says that the fi
 for what its packages ask for. "# first: NAME==VERSION --extra-index-url URL" has a package installed before the others,
 without what it asks for: the build of that index, or the usual one if it cannot be reached. "# source: NAME==VERSION
 --hash=sha256:…" names a source distribution, whose content an environment keeps in its folder `sources`: some hold what
-no wheel does. Each is one line.
+no wheel does. Each is one line, and one that only begins like them is refused: pip would pass over it.
 """
 
 import re
@@ -12,12 +12,26 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from forget_datasets.errors import EnvironmentFault
+from forget_datasets.errors import EnvironmentFault, UserError
 
 FOLDER = "sources"
 _NO_DEPS = re.compile(r"^#\s*pip:\s*--no-deps\b", re.MULTILINE)
 _FIRST = re.compile(r"^#\s*first:\s*([\w.-]+==\S+)\s+--extra-index-url\s+(\S+)\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^#\s*source:\s*([\w.-]+)(==\S+\s+--hash=sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
+_FORMS = (
+    (_NO_DEPS, "# pip: --no-deps"),
+    (_FIRST, "# first: NAME==VERSION --extra-index-url URL"),
+    (_SOURCE, "# source: NAME==VERSION --hash=sha256:… (64 hexadecimal digits)"),
+)
+
+
+def check(content: str, path: Path) -> None:
+    """Raises UserError for a line of a requirement file that begins as one of the three and goes on otherwise."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        for pattern, form in _FORMS:
+            name = form.split()[1]
+            if re.match(rf"#\s*{name}", line) and not pattern.match(line):
+                raise UserError(f"{path}, line {number}: '{line}' is not understood. Write as in: {form}")
 
 
 def options(content: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forget_datasets.errors import EnvironmentFault
-from forget_eval.mcp_servers import guard
+from forget_eval.isolation import guard
 
 _TAIL = 12  # lines of a command's output in a message
 

@@ -6,11 +6,11 @@ Imports the standard library and what else is light of ours: the environment may
 import faulthandler
 import json
 import os
-import platform
 import sys
 import warnings
 from base64 import b64decode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from itertools import count
 from threading import Lock
@@ -59,6 +59,7 @@ class _Run:
         self._vectors = os.fdopen(vectors, "rb")
         self._results = results
         self._writing, self._asking = Lock(), Lock()
+        self._questions = count()
         self._owner = os.getpid()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -73,11 +74,21 @@ class _Run:
         if os.getpid() != self._owner:
             raise RuntimeError("a forked child of the worker cannot ask for vectors")
         with self._asking:
-            self.send({"embed": texts})
-            answer: dict[str, Any] = json.loads(self._vectors.readline())
+            number = next(self._questions)
+            self.send({"embed": texts, "number": number})
+            answer = self._answer_to(number)
         if "error" in answer:
             raise RuntimeError(f"the embedder failed: {answer['error']}")
         return answer
+
+    def _answer_to(self, number: int) -> dict[str, Any]:
+        """The next answer to this question; a system may have left an earlier one, say by an alarm, or half of it."""
+        for received in iter(self._vectors.readline, b""):
+            with suppress(ValueError):
+                answer: dict[str, Any] = json.loads(received)
+                if answer["number"] == number:
+                    return answer
+        raise EOFError("the run has ended")
 
 
 class _RunsEmbedder:
@@ -114,7 +125,7 @@ class _Adapter:
 
     def do_greet(self) -> dict[str, Any]:
         """Says who this is."""
-        return {"pid": os.getpid(), "python": platform.python_version()}
+        return {"pid": os.getpid()}
 
     def do_make(
         self, name: str, kinds: Sequence[Sequence[str]], embedder: dict[str, Any] | None, on_disk: bool = False

@@ -11,6 +11,7 @@ from forget_datasets.hub.reference import is_reference, parse
 from forget_eval import runs, seals
 from forget_eval.leaderboard import rows
 from forget_eval.leaderboard.rows import TABLES, Results, Row
+from forget_eval.report import labels
 from forget_eval.shown import runs_in
 
 SPLIT = "results"
@@ -82,7 +83,7 @@ def _once(folders: Iterable[Path]) -> list[Path]:
     found: dict[str, Path] = {}
     for folder in folders:
         known = (folder / runs.MANIFEST).exists()
-        first = found.setdefault(rows.run_id(folder) if known else str(folder), folder)
+        first = found.setdefault(labels.run_id(folder) if known else str(folder), folder)
         if first != folder and seals.read(first) != seals.read(folder):
             raise UserError(f"{first} and {folder} are one run with other numbers: score the older one again.")
     return list(found.values())

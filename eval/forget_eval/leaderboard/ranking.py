@@ -1,15 +1,14 @@
 """Runs of one dataset, ranked: nobody stands above somebody else whose interval reaches as far."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forget_datasets.errors import UserError
 from forget_eval.leaderboard.rows import HEADLINE, Row
-
-USUAL_POLICY = "named"
+from forget_eval.report import labels
+from forget_eval.report.results import printable
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Entry:
     """A run on a board.
 
     Attributes:
-        label: the system's name, made unique on the board.
+        label: the system's name, made unique on the board, and printable.
         row: its summary.
         ranks: the best and the worst rank that its interval leaves open; None for a control, which is told the
             answers, and where nothing was measured.
@@ -122,12 +121,12 @@ def ranks(intervals: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
 
 
 def _entries(rows: Sequence[Row]) -> tuple[Entry, ...]:
-    labels = _labels(rows)
-    ordered = sorted(rows, key=lambda row: (bool(row["told_the_case"]), *_standing(row), labels[row["run_id"]]))
+    names = _labels(rows)
+    ordered = sorted(rows, key=lambda row: (bool(row["told_the_case"]), *_standing(row), names[row["run_id"]]))
     ranked = [row for row in ordered if not row["told_the_case"] and _is_known(row)]
     places = ranks([(row["low"], row["high"]) for row in ranked])
     by_id = {row["run_id"]: place for row, place in zip(ranked, places, strict=True)}
-    return tuple(Entry(labels[row["run_id"]], row, by_id.get(row["run_id"])) for row in ordered)
+    return tuple(Entry(names[row["run_id"]], row, by_id.get(row["run_id"])) for row in ordered)
 
 
 def _standing(row: Row) -> tuple[float, float]:
@@ -140,16 +139,8 @@ def _is_known(row: Row) -> bool:
 
 
 def _labels(rows: Sequence[Row]) -> dict[str, str]:
-    """System names; those that share one are told apart by their runs' names, and then by what runs are known by."""
-    found = {row["run_id"]: _named(row) for row in rows}
-    for more in ("run", "run_id"):
-        shared = Counter(found.values())
-        for row in rows:
-            if shared[found[row["run_id"]]] > 1:
-                found[row["run_id"]] = f"{_named(row)} {row[more][:8] if more == 'run_id' else row[more]}"
-    return found
-
-
-def _named(row: Row) -> str:
-    """The system, with an asterisk where the forget policy is not the usual one."""
-    return str(row["system"]) + ("" if row["policy"] in (None, USUAL_POLICY) else "*")
+    named = [
+        labels.Named(printable(labels.starred(row["system"], row["policy"])), printable(row["run"]), row["run_id"])
+        for row in rows
+    ]
+    return dict(zip((row["run_id"] for row in rows), labels.unique(named), strict=True))

@@ -7,7 +7,6 @@ its folders is in no row.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from forget_datasets.errors import UserError
 from forget_eval import runs, scores
-from forget_eval.report import frames, groups
+from forget_eval.report import frames, groups, labels
 from forget_eval.report.results import Scored, printable
 
 Row = dict[str, Any]
@@ -118,11 +117,6 @@ def merge(new: Results, there: Results) -> Results:
     return _ordered(Results(**tables))
 
 
-def run_id(folder: Path) -> str:
-    """What a run is known by. Raises OSError if its manifest cannot be read."""
-    return sha256((folder / runs.MANIFEST).read_bytes()).hexdigest()
-
-
 def _ordered(found: Results) -> Results:
     """Rows in an order of their own, so that the same results are the same bytes. A run's scores stay in theirs."""
     summaries = sorted(found.summaries, key=lambda r: (r["task"], r["dataset_config"], r["system"], r["run_id"]))
@@ -142,7 +136,7 @@ def _summary(task: str, result: Scored, rates: Sequence[Mapping[str, Any]]) -> R
     metric, place = HEADLINE[task]
     headline = next(rate for rate in rates if (rate["metric"], rate["place"]) == (metric, place))
     row = {
-        "run_id": run_id(result.folder),
+        "run_id": labels.run_id(result.folder),
         "task": task,
         **_made(result.manifest),
         **_dataset(result.manifest),
@@ -201,9 +195,9 @@ def _dataset(manifest: runs.Manifest) -> Row:
 def _scores(folder: Path, summary: Row) -> Iterator[Row]:
     from forget_eval.membehave.scores import SCHEMA
 
-    schema, labels = (scores.SCHEMA, ()) if summary["task"] == "forgeteval" else (SCHEMA, ("answer_after",))
+    schema, answered = (scores.SCHEMA, ()) if summary["task"] == "forgeteval" else (SCHEMA, ("answer_after",))
     shared = {name: summary[name] for name in ("run_id", "run", "task", "system", "dataset_config", "dataset_hash")}
-    for metric in dict.fromkeys((*(rate["metric"] for rate in summary["rates"]), *labels)):
+    for metric in dict.fromkeys((*(rate["metric"] for rate in summary["rates"]), *answered)):
         for row in scores.read_scores(folder, schema.names, metric, schema):
             key = row.pop("case", None) or row.pop("item", None)
             yield {name: _plain({**row, **shared, "row": key}.get(name)) for name in SCORES.names}

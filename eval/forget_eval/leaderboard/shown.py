@@ -3,21 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from forget_datasets.rows import FAMILIES
-from forget_eval.leaderboard.ranking import USUAL_POLICY, Board, Entry
-from forget_eval.report import cells
+from forget_eval.leaderboard.ranking import Board, Entry
+from forget_eval.report import cells, console, labels
 from forget_eval.report.results import printable
-from forget_eval.report.tables import share
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-WIDTH = 100
 COLUMNS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "forgeteval": [("strict", "strict", "overall"), *((family, "strict", family) for family in FAMILIES)],
     "membehave": [
@@ -35,8 +31,6 @@ READING = (
     "Percent [95% interval]. A rank is a range where intervals overlap: on one's own runs `forget-eval compare` tells "
     "more, for it pairs the cases. Controls are told the answers and have no rank."
 )
-_TITLES = {"forgeteval": "ForgetEval", "membehave": "MemBehave: Forgetting"}
-_ROWS = {"forgeteval": "cases", "membehave": "items"}
 _RANK, _FIRST, _NEXT = 5, 13, 12  # of "10–12", "99.6 [98–100]" and "100 [93–100]"
 _SHOWN = ("run_id", "run", "task", "system", "package", "version", "embedder", "dataset_repo", "dataset_revision")
 _ALSO = ("dataset_config", "dataset_hash", "seed", "k", "k_target", "policy", "answerer", "model", "started")
@@ -46,22 +40,21 @@ _FIGURES = ("metric", "value", "low", "high", "n", "not_applicable", "errors")
 def title(board: Board) -> str:
     """The dataset in one line."""
     n = board.entries[0].row["dataset_rows"]
-    parts = [f"{_TITLES[board.task]}, config {board.config}", f"{n} {_ROWS[board.task]}"]
-    return printable(" · ".join([*parts, f"content hash {board.content_hash[:12]}"]))
+    return printable(cells.heading(board.task, board.config, n, f"content hash {board.content_hash[:12]}"))
 
 
-def print_boards(boards: Sequence[Board], console: Console | None = None) -> None:
+def print_boards(boards: Sequence[Board]) -> None:
     """Prints boards for a terminal, at most 100 columns wide."""
-    console = console or Console(width=WIDTH, highlight=False, soft_wrap=False, markup=False)
+    out = console.console()
     for board in boards:
-        console.print(Text(title(board), style="bold"))
-        console.print(Text(READING))
-        console.print(Text(""))
-        console.print(_table(board))
-        console.print(Text(""))
+        out.print(Text(title(board), style="bold"))
+        out.print(Text(READING))
+        out.print(Text(""))
+        out.print(_table(board))
+        out.print(Text(""))
         for note in notes(board):
-            console.print(Text(note))
-        console.print(Text(""))
+            out.print(Text(note))
+        out.print(Text(""))
 
 
 def markdown(boards: Sequence[Board]) -> str:
@@ -105,7 +98,7 @@ def frame(boards: Sequence[Board]) -> "DataFrame":
 
     rows = [
         {
-            "system": printable(entry.label),
+            "system": entry.label,
             "control": entry.control,
             "best": entry.ranks[0] if entry.ranks else None,
             "worst": entry.ranks[1] if entry.ranks else None,
@@ -132,21 +125,21 @@ def notes(board: Board) -> Iterator[str]:
         yield printable(f"{entry.label}: {'; '.join(filter(None, about))}.")
         if row["not_applicable"] or row["errors"]:
             yield printable(f"{entry.label}: {row['not_applicable']} not applicable, {row['errors']} broke.")
-    if any(entry.label.endswith("*") for entry in board.entries):
-        yield f"* with another forget policy than `{USUAL_POLICY}`."
+    if not all(labels.is_usual(entry.row["policy"]) for entry in board.entries):
+        yield labels.POLICY_NOTE
 
 
 def _table(board: Board) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table = console.table()
     columns = COLUMNS[board.task]
-    rest = WIDTH - _RANK - _FIRST - _NEXT * (len(columns) - 1) - len(columns) - 1  # a blank between all of them
+    rest = console.WIDTH - _RANK - _FIRST - _NEXT * (len(columns) - 1) - len(columns) - 1  # a blank between all of them
     table.add_column("rank", width=_RANK, no_wrap=True)
-    table.add_column("system", width=min(rest, 24), overflow="fold")
+    console.add_names(table, "system", min(rest, 24))
     for i, (name, *_) in enumerate(columns):
         table.add_column(name, width=_NEXT if i else _FIRST)
     for i, entry in enumerate(board.entries):
         following = board.entries[i + 1].control if i + 1 < len(board.entries) else False
-        cells_of = [entry.rank, printable(entry.label), *_figures(entry, board.task)]
+        cells_of = [entry.rank, entry.label, *_figures(entry, board.task)]
         table.add_row(*cells_of, end_section=following and not entry.control)
     return table
 
@@ -159,9 +152,8 @@ def _figures(entry: Entry, task: str) -> list[str]:
 
 def _figure(rate: Mapping[str, Any] | None, places: int) -> str:
     if rate is None or any(rate[name] is None for name in ("value", "low", "high")):
-        return "–"
-    cell = share(rate, places)
-    return f"{cell.text} [{cell.interval}]"
+        return cells.NOTHING
+    return cells.share(rate, places).padded()
 
 
 def _version(row: Mapping[str, Any]) -> str:

@@ -19,7 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, Tool
 
 from forget_eval.guest import said
-from forget_eval.mcp_servers import answers, guard
+from forget_eval.isolation import guard
+from forget_eval.mcp_servers import answers
 from forget_eval.redaction import brief
 
 _TAIL = 1500  # characters of what a server printed last

@@ -12,7 +12,7 @@ from forget_datasets.membehave.screening import check_triplet
 from forget_datasets.rows import LEVELS, Item
 from forget_datasets.schema import SCHEMAS
 from forget_datasets.shards import read_rows
-from forget_eval import embedding, guest, runs
+from forget_eval import bench, embedding, runs
 from forget_eval.bootstrap import SEED
 from forget_eval.data import Dataset
 from forget_eval.isolation.selection import Isolation
@@ -21,7 +21,6 @@ from forget_eval.membehave.bridge import DEPTH
 from forget_eval.membehave.systems import Settings
 from forget_eval.parallel.seats import ItemRow, ItemSeat
 from forget_eval.parallel.stage import Stages, stage
-from forget_eval.progress import progress
 from forget_eval.redaction import redact
 from forget_eval.runner import Options
 
@@ -50,18 +49,8 @@ def require_triplets(dataset: Dataset) -> None:
 def embedder_for(
     names: Sequence[str], embedder: str | None, isolation: Isolation | None = None
 ) -> "embedding.Embedder | None":
-    """The embedder that the systems share; None, and nothing is loaded, if none of them takes one.
-
-    Raises:
-        UserError: an unknown system or embedder, or a missing package.
-    """
-    wanted = [
-        systems.wants_embedder(name, isolation) for name in names
-    ]  # every name is looked up before anything is loaded
-    if any(wanted):
-        return embedding.load(embedder, "en")
-    embedding.refuse_or_ignore(embedder)
-    return None
+    """The embedder that the systems share; see `bench.embedder_for`, which raises the same."""
+    return bench.embedder_for(names, embedder, "en", isolation, systems.wants_embedder)
 
 
 def require_all(
@@ -72,8 +61,7 @@ def require_all(
     Raises:
         UserError: a system that cannot be made.
     """
-    for name in names[1:]:
-        guest.close(systems.load(name, embed, settings, isolation).assistant, f"adapter '{name}'")
+    bench.require_seats([ItemSeat(name, settings, isolation) for name in names[1:]], embed)
 
 
 def run_system(
@@ -90,7 +78,7 @@ def run_system(
     """Runs a system on a MemBehave config, or goes on with a run that was cut off; returns how many items it played.
 
     Args:
-        dataset: opened and checked.
+        dataset: opened and checked; `require_triplets` has found that its rows are triplets.
         name: of the adapter, or of a control.
         folder: of the run.
         embed: is handed to an adapter whose constructor takes it.
@@ -106,20 +94,14 @@ def run_system(
         EnvironmentFault: the disk refuses, or a chat model is down; what was written is whole, and the same call goes
             on.
     """
-    require_triplets(dataset)
     shared = embed if systems.wants_embedder(name, isolation) else None
     count = min(max(1, dataset.n // TRIPLET), workers if workers == 1 or systems.may_be_several(name, isolation) else 1)
     with staged(ItemSeat(name, settings, isolation), shared, count) as players:
         manifest = runs.describe(folder, dataset, players.adapter, shared, DEPTH)
         manifest["assistant"] = redact(players.made)
-        manifest["played"] = players.played
         manifest["seeds"]["bootstrap"] = SEED
-        with (
-            runs.opened(folder, manifest, force) as writer,
-            progress(name, dataset.n, len(writer.done)) as watch,
-        ):
-            how = Options(_texts, shared, watch, chunk=TRIPLET, together=_triplet)
-            return players.run(map(ItemRow, items(dataset)), writer, how)
+        how = Options(_texts, shared, chunk=TRIPLET, together=_triplet)
+        return bench.play(players, map(ItemRow, items(dataset)), folder, manifest, how, force)
 
 
 def _texts(row: ItemRow) -> Iterator[str]:

@@ -99,7 +99,7 @@ def bench(
     """
     from forget_eval import runs
     from forget_eval.data import open_dataset
-    from forget_eval.membehave.bench import build_data, embedder_for, require_all
+    from forget_eval.membehave.bench import build_data, embedder_for, require_all, require_triplets
     from forget_eval.scores import score
 
     policies = tuple(dict.fromkeys(options["policies"])) or (_DEFAULT_POLICY,)
@@ -110,6 +110,7 @@ def bench(
     root, played = _places(names, policies, seed, out, options)
     build_data(root / "data", {"triplets": options["triplets"] or _TRIPLETS, "seed": _SEED if seed is None else seed})
     dataset = open_dataset(str(root / "data"), "membehave", options["config"] or "default")
+    require_triplets(dataset)
     for one in played:
         for number, folder in enumerate(runs.repeat_folders(one.folder, repeats), 1):
             made = replace(settings[one.policy], fresh=force, repeat=number)
@@ -153,11 +154,12 @@ def run_one(
 ) -> None:
     """The command `run`: names are looked up before the data is read."""
     from forget_eval import runs
-    from forget_eval.membehave.bench import embedder_for
+    from forget_eval.membehave.bench import embedder_for, require_triplets
 
     settings = settings_for(options)
     embed = embedder_for([name], embedder, isolation)
     dataset = open_data()
+    require_triplets(dataset)
     for number, place in enumerate(runs.repeat_folders(folder, repeats), 1):
         made = replace(settings, fresh=force, repeat=number)
         run(dataset, name, place, embed, made, force, isolation, workers, staged)
@@ -172,12 +174,13 @@ def of_membehave(folders: Sequence[Path]) -> list[Path]:
 
 def show(folders: Sequence[Path], markdown: bool) -> None:
     """Prints the tables of scored runs."""
-    from forget_eval.report import membehave as report
+    from forget_eval.report.membehave import load
+    from forget_eval.report.membehave_text import print_report, render_markdown
 
     if markdown:
-        click.echo(report.render_markdown(report.load(folders)))
+        click.echo(render_markdown(load(folders)))
     else:
-        report.print_report(report.load(folders))
+        print_report(load(folders))
 
 
 def settings_for(options: Options, policy: str | None = None) -> "Settings":

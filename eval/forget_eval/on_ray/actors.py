@@ -13,6 +13,7 @@ from typing import Any
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval import __version__, adapters, guest
 from forget_eval.on_ray.shards import Shards
+from forget_eval.parallel import faults
 from forget_eval.parallel.seats import Seat, Seated
 from forget_eval.parallel.vectors import Foreseen
 from forget_eval.transcripts import encode
@@ -27,7 +28,7 @@ class Said:
     Attributes:
         value: what it was asked for.
         lines: transcripts of the rows before a fault.
-        fault: kind and message of what ends the run, as `parallel.crew.fault` takes them.
+        fault: kind and message of what ends the run, as `parallel.faults.raised` takes them.
         warnings: that came up meanwhile.
     """
 
@@ -106,14 +107,16 @@ class Player:
     @contextmanager
     def _noted(self, said: Said) -> Iterator[None]:
         """Notes down warnings, and what would end a run."""
-        kinds = {EnvironmentFault: "environment", UserError: "user", KeyboardInterrupt: "interrupt"}
-        before = warnings.showwarning
-        warnings.showwarning = lambda message, *_, **__: said.warnings.append(str(message))
+
+        def note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            if not issubclass(category, faults.PROGRAMMERS):
+                said.warnings.append(str(message))
+
+        before, warnings.showwarning = warnings.showwarning, note
         try:
             yield
         except BaseException as error:
-            kind = next((name for known, name in kinds.items() if isinstance(error, known)), "")
-            said.fault = {"kind": kind, "message": str(error) if kind else guest.said(error)}
+            said.fault = faults.told(error)
         finally:
             warnings.showwarning = before
 

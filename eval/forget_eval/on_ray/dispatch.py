@@ -9,10 +9,12 @@ from forget_eval.on_ray.actors import Said
 from forget_eval.on_ray.pieces import Piece, pieces
 from forget_eval.on_ray.shards import Shards
 from forget_eval.on_ray.troupe import Actor, Troupe
+from forget_eval.parallel import faults
 from forget_eval.runner import Options, Row
 from forget_eval.transcripts import Writer
 
 _AT_A_TIME = 2  # pieces that an actor has: one that it plays, and one that waits
+_AHEAD = 8  # pieces for every actor that may be played before one that takes long
 _TRIES = 4  # of a piece at which actors are lost: it may be the system that ends them
 
 
@@ -32,6 +34,11 @@ def run(rows: Iterable[Row], troupe: Troupe, shards: Shards, transcripts: Writer
 
     Returns:
         The number of rows that were appended.
+
+    Raises:
+        UserError: the embedder fails, or a system cannot be made, or always ends its process.
+        EnvironmentFault: the disk, the place of the shards, a chat model or the cluster is in the way.
+        KeyboardInterrupt: a system has raised it.
     """
     names = shards.names()
 
@@ -57,7 +64,7 @@ class _Dispatch(Generic[Row]):
         self._loaded: dict[str, Any] = {}
         self._tries: dict[str, int] = {}
         self._again: list[tuple[int, Piece[Row]]] = []
-        self._played: dict[int, Piece[Row]] = {}  # but for one before them
+        self._played: dict[int, tuple[str, list[str]]] = {}  # but for one before them: name and ids of a piece
         self._made = 0  # pieces
         self._merged = 0
         self._written = 0  # rows
@@ -67,8 +74,8 @@ class _Dispatch(Generic[Row]):
 
     def run(self) -> int:
         while True:
-            self._hand_out()
             self._merge()
+            self._hand_out()
             if self._merged == self._end:
                 break
             for actor, piece, said in self._troupe.heard():
@@ -88,12 +95,12 @@ class _Dispatch(Generic[Row]):
                     self._troupe.play(actor, self._shards.url, piece, self._loaded[piece.name])
 
     def _next(self) -> Piece[Row] | None:
-        """The next piece to be played; those that were played before are noted on the way."""
+        """The next piece to be played, unless it is far ahead of one that takes long; those played before are noted."""
         while self._again:
             number, piece = heappop(self._again)
             if self._end is None or number < self._end:
                 return piece
-        while self._end is None:
+        while self._end is None and self._made - self._merged < _AHEAD * len(self._troupe.seated):
             try:
                 piece = next(self._todo)
             except StopIteration:
@@ -106,7 +113,7 @@ class _Dispatch(Generic[Row]):
             if not piece.is_played:
                 self._numbers[piece.name] = number
                 return piece
-            self._played[number] = piece
+            self._played[number] = piece.name, piece.ids
             self._merge()
         return None
 
@@ -118,11 +125,10 @@ class _Dispatch(Generic[Row]):
         number = self._numbers.pop(piece.name)
         del self._loaded[piece.name]
         if said.fault is None:
-            self._played[number] = piece
+            self._played[number] = piece.name, piece.ids
         else:
             before = list(zip(piece.ids, said.lines, strict=False))
-            at = piece.ids[min(len(before), len(piece.rows) - 1)]
-            self._end_at(number, self._troupe.fault(said, at), before)
+            self._end_at(number, faults.raised(said.fault), before)
 
     def _lost(self, actor: Actor) -> None:
         """Gives what an actor had to others; it may be that the first piece, which it played, has ended it."""
@@ -134,17 +140,13 @@ class _Dispatch(Generic[Row]):
         if self._tries[first.name] == _TRIES:
             ids = first.ids
             where = ids[0] if len(ids) == 1 else f"one of the {len(ids)} rows from {ids[0]} to {ids[-1]}"
-            said = (
-                f"adapter '{self._troupe.name}': its process has ended {_TRIES} times at {where}. What was run is kept,"
-                " and the same command goes on from there. Should it end there again, --isolate makes that an error of"
-                " the one."
-            )
-            self._end_at(self._numbers[first.name], UserError(said))
+            failure = faults.ended(self._troupe.name, f"has ended {_TRIES} times", where)
+            self._end_at(self._numbers[first.name], failure)
 
     def _merge(self) -> None:
         while self._merged in self._played and self._merged != self._end:
-            piece = self._played.pop(self._merged)
-            for id, line in zip(piece.ids, self._shards.read(piece.name, piece.ids), strict=True):
+            name, ids = self._played.pop(self._merged)
+            for id, line in zip(ids, self._shards.read(name, ids), strict=True):
                 self._append(id, line)
             self._merged += 1
 

@@ -27,11 +27,18 @@ class Engine:
         shards: a URL or path under which the shards of runs go and stay; it must lead every machine to the same place.
             None for a folder in each run's own, which is removed when all of them are merged.
         rows: of a piece.
+
+    Raises:
+        UserError: `shards` is a URL of a kind that is not known.
     """
 
     address: str | None = None
     shards: str | None = None
     rows: int = ROWS
+
+    def __post_init__(self) -> None:
+        if self.shards is not None:
+            Shards(self.shards)  # what is wrong with it is said before anything is played
 
     @contextmanager
     def __call__(self, seat: Seat[Any], embed: Embedder | None, count: int) -> Iterator[Stage]:
@@ -60,7 +67,4 @@ class _OnRay:
 
     def run(self, rows: Iterable[Any], transcripts: Writer, how: Options[Any]) -> int:
         shards = Shards(folder_of(transcripts.folder, self._engine.shards))
-        written = run(rows, self._troupe, shards, transcripts, how, self._engine.rows)
-        if self._engine.shards is None:
-            shards.remove()
-        return written
+        return run(rows, self._troupe, shards, transcripts, how, self._engine.rows)

@@ -6,9 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic
 
-import numpy as np
-
-from forget_eval.runner import Options, Row, embed_ahead
+from forget_eval.parallel.vectors import foreseen
+from forget_eval.runner import Options, Row
 
 ROWS = 32
 """Rows of a piece: few, so that a lost worker costs little and many are busy to the end of a run."""
@@ -84,16 +83,6 @@ def _embedded(
     batch: Sequence[Piece[Row]], how: Options[Row], is_played: Callable[[Piece[Row]], bool]
 ) -> Iterator[Piece[Row]]:
     played = [is_played(piece) for piece in batch]
-    texts_of, embed = how.texts, how.embed
-    texts: list[list[str]] = [[] for _ in batch]
-    vectors: Any = None
-    place: dict[str, int] = {}
-    if embed is not None and texts_of is not None and not all(played):
-        for number, piece in enumerate(batch):
-            if not played[number]:
-                texts[number] = list(dict.fromkeys(text for row in piece.rows for text in texts_of(row)))
-        place = {text: number for number, text in enumerate(dict.fromkeys(text for some in texts for text in some))}
-        vectors = np.asarray(embed_ahead(list(place), embed, how.watch))
-    for piece, some, there in zip(batch, texts, played, strict=True):
-        own = vectors[[place[text] for text in some]] if some else ()
-        yield Piece(piece.name, piece.rows, some, own, there)
+    groups = [() if there else piece.rows for piece, there in zip(batch, played, strict=True)]
+    for piece, (texts, vectors), there in zip(batch, foreseen(groups, how), played, strict=True):
+        yield Piece(piece.name, piece.rows, texts, vectors, there)

@@ -7,24 +7,20 @@ from pathlib import Path
 
 from forget_datasets import remote
 from forget_datasets.errors import EnvironmentFault
-from forget_eval.runs import MANIFEST
-
-FOLDER = "shards"
-"""In a run folder, unless they go elsewhere; it is removed once all are merged."""
+from forget_eval.runs import MANIFEST, SHARDS
 
 
 def folder_of(run: Path, url: str | None) -> str:
     """Where the shards of a run lie.
 
-    Beneath a place that several runs share each has a folder of its own, whose name holds a hash of the manifest: a run
-    that is started over has another one, and never finds the shards of the old.
+    Each run has a folder of its own, whose name holds a hash of the manifest: a run that is started over has another
+    one, and never finds the shards of the old.
 
     Args:
         run: its folder, with the manifest.
-        url: of the place, or a path; None for the run's own folder.
+        url: of a place that several runs share, or a path; None for one in the run's own folder.
     """
-    if url is None:
-        return str(run.resolve() / FOLDER)
+    url = url or str(run / SHARDS)
     root = url.rstrip("/") if remote.is_url(url) else str(Path(url).expanduser().resolve())
     return f"{root}/{run.resolve().name}-{sha256((run / MANIFEST).read_bytes()).hexdigest()[:16]}"
 
@@ -37,7 +33,12 @@ class Shards:
         self.url = url
 
     def names(self) -> frozenset[str]:
-        """Those that are there."""
+        """Those that are there.
+
+        Raises:
+            UserError: the URL names a file.
+            EnvironmentFault: the place cannot be reached.
+        """
         return frozenset(self._place.sizes())
 
     def write(self, name: str, lines: Iterable[bytes]) -> None:
@@ -61,10 +62,6 @@ class Shards:
         if missing := [id for id in ids if id not in lines]:
             raise EnvironmentFault(f"{self.url}/{name} lacks the transcript of {missing[0]}. Remove it, and run again.")
         return [lines[id] for id in ids]
-
-    def remove(self) -> None:
-        """Removes all of them, with their folder."""
-        self._place.clear()
 
 
 def _id(line: bytes) -> str | None:

@@ -1,6 +1,5 @@
 """The run's side of its actors, from their start to their end."""
 
-import json
 import os
 import sys
 import warnings
@@ -11,12 +10,11 @@ from time import monotonic
 from typing import Any
 
 from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval.guest import hosting
 from forget_eval.on_ray.actors import NO_DESK, Desk, Player, Said
 from forget_eval.on_ray.pieces import Piece
-from forget_eval.parallel.crew import fault
+from forget_eval.parallel import faults
 from forget_eval.parallel.seats import Seat
-from forget_eval.parallel.vectors import introduced
+from forget_eval.parallel.vectors import answer, introduced
 from forget_eval.protocols import Embedder
 
 _PATIENCE = 60.0  # seconds without a word from any actor, after which it is said that there is none
@@ -32,7 +30,7 @@ class Actor:
         handle: Ray's.
         in_flight: what it has to play, in that order.
         is_seated: whether it has its system; not while Ray starts it again.
-        lost_making: how often it was lost while it made its system.
+        lost_making: how often it was lost in a row while it made its system.
     """
 
     handle: Any
@@ -101,6 +99,8 @@ class Troupe:
 
         Raises:
             UserError: a system cannot be made, or differs from those of the other actors.
+            EnvironmentFault: no actor can be started, or nobody can be asked for vectors any more.
+            KeyboardInterrupt: a system has raised it while it was made.
         """
         waiting = [*self._asked_of, *([self._asked] if self._asked is not None else [])]
         ready, _ = self._ray.wait(waiting, num_returns=1, timeout=_PATIENCE)
@@ -120,10 +120,6 @@ class Troupe:
                 self._make(actor, said)
             elif what == "making":
                 self._take_seat(actor, said)
-
-    def fault(self, said: Said, row: str) -> BaseException:
-        """What ends a run, said by an actor that was at a row."""
-        return fault(self.name, b"f", memoryview(json.dumps(said.fault).encode()), row)
 
     def dismiss(self) -> None:
         """Has all systems closed, and waits until they are."""
@@ -153,7 +149,7 @@ class Troupe:
 
     def _make(self, actor: Actor, said: Said | None) -> None:
         if said is None:
-            raise UserError(f"adapter '{self.name}': no actor can be started that makes it: {self._why}")
+            raise EnvironmentFault(f"adapter '{self.name}': no actor can be started that makes it: {self._why}")
         self._asked_of[actor.handle.made.remote(self._desk)] = actor, "making"
 
     def _take_seat(self, actor: Actor, said: Said | None) -> None:
@@ -164,14 +160,14 @@ class Troupe:
             self._await(actor)
             return
         if said.fault is not None:
-            raise self.fault(said, "its making")
+            raise faults.raised(said.fault)
         if self._value and said.value != self._value:
             raise UserError(
                 f"adapter '{self.name}' is not the same on all machines of the cluster: they differ in"
                 f" {_differences(self._value, said.value)}. Install the same everywhere."
             )
         self._value = said.value
-        actor.is_seated = True
+        actor.is_seated, actor.lost_making = True, 0
 
     def _said(self, reference: Any) -> Said | None:
         """An actor's answer, None if it is lost. Raises what has failed outside of a piece."""
@@ -200,12 +196,7 @@ class Troupe:
                 f"{NO_DESK} What was run is kept, and the same command goes on from there."
             ) from error
         self._asked = self._desk.next.remote()
-        try:
-            with hosting(f"the embedder failed on {len(texts)} texts"):
-                vectors, failure = self._embed(texts), None  # type: ignore[misc]
-        except UserError as error:
-            vectors, failure = None, str(error)
-        self._desk.answer.remote(number, vectors, failure)
+        self._desk.answer.remote(number, *answer(self._embed, texts))
 
     def _say_waiting(self) -> None:
         if self._has_warned:

@@ -10,9 +10,8 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Any, Generic
 
-import numpy as np
-
-from forget_eval.runner import Options, Row, embed_ahead
+from forget_eval.parallel.vectors import foreseen
+from forget_eval.runner import Options, Row
 
 _TO_STOP = 10.0  # seconds; a chunk may take that long to embed
 
@@ -79,22 +78,9 @@ class Ahead(Generic[Row]):
         self._ring.send_bytes(b"")
 
     def _units(self, chunk: Sequence[Row]) -> list[Unit[Row]]:
-        texts_of, embed = self._how.texts, self._how.embed
-        place: dict[str, int] = {}
-        vectors = None
-        if embed is not None and texts_of is not None:
-            texts = list(dict.fromkeys(text for row in chunk for text in texts_of(row)))
-            place = {text: number for number, text in enumerate(texts)}
-            vectors = np.asarray(embed_ahead(texts, embed, self._how.watch))
+        groups = [list(group) for _, group in groupby(chunk, self._how.together or attrgetter("id"))]
         units, first = list[Unit[Row]](), self._made
-        for _, group in groupby(chunk, self._how.together or attrgetter("id")):
-            rows = list(group)
-            units.append(Unit(first, rows, *self._foreseen(rows, place, vectors)))
+        for rows, (texts, vectors) in zip(groups, foreseen(groups, self._how), strict=True):
+            units.append(Unit(first, rows, texts, vectors))
             first += len(rows)
         return units
-
-    def _foreseen(self, rows: Sequence[Row], place: dict[str, int], vectors: Any) -> tuple[Sequence[str], Any]:
-        if vectors is None or self._how.texts is None:
-            return (), ()
-        texts = list(dict.fromkeys(text for row in rows for text in self._how.texts(row)))
-        return texts, vectors[[place[text] for text in texts]]

@@ -14,13 +14,12 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
 
-import numpy as np
-
-from forget_datasets.errors import EnvironmentFault, UserError
-from forget_eval.guest import apart, hosting
+from forget_datasets.errors import EnvironmentFault
+from forget_eval.guest import apart
 from forget_eval.isolation.process import ending, require_posix
+from forget_eval.parallel import faults
 from forget_eval.parallel.seats import Row, Seat
-from forget_eval.parallel.vectors import introduced
+from forget_eval.parallel.vectors import answer, introduced
 from forget_eval.protocols import Embedder
 
 _START = (
@@ -45,12 +44,16 @@ class Player:
         in_flight: (index, id) of the rows that it has and has not played, in their order.
         units: where each of the units ends that these are of.
         made: what it said of its system; None until it has.
+
+    Raises:
+        EnvironmentFault: the process cannot be started.
     """
 
     def __init__(self) -> None:
         self.in_flight: deque[tuple[int, str]] = deque()
         self.units: deque[int] = deque()
         self.made: dict[str, Any] | None = None
+        self._has_been_killed = False
         self.pipe, theirs = Pipe()
         job = json.dumps({"path": sys.path, "pipe": theirs.fileno()})
         try:
@@ -88,8 +91,11 @@ class Player:
         """How it has ended; it is made to, should it still be there."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_LOOK)
+        status = self._process.poll()
         self.kill()
-        return PlayerDiedError(ending(self._process.returncode))
+        if status is None or status == faults.CUT_OFF:
+            return PlayerDiedError("closed its connection to the run, and was ended")
+        return PlayerDiedError(ending(status))
 
     def wait(self, seconds: float) -> None:
         """Gives the process time to end."""
@@ -99,10 +105,12 @@ class Player:
     def kill(self) -> None:
         """Ends the process, and what its system has started, at once. A second time nothing."""
         self.pipe.close()
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        if self._has_been_killed:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # the group outlives its leader while anything of it is left
+        self._has_been_killed = True
+        self._process.wait()
 
 
 class Crew:
@@ -111,6 +119,10 @@ class Crew:
     Attributes:
         players: those that are alive.
         described, made: what a manifest says of the system.
+
+    Raises:
+        UserError: the system cannot be made, or ends its process meanwhile.
+        EnvironmentFault: the machine is in the way of its making.
     """
 
     def __init__(self, name: str, players: list[Player], embed: Embedder | None) -> None:
@@ -146,7 +158,8 @@ class Crew:
                 yield player, b"d", memoryview(str(error).encode())
                 continue
             if what == b"e":
-                player.send("vectors", *self._vectors(json.loads(bytes(content))))
+                number, texts = json.loads(bytes(content))
+                player.send("vectors", number, *answer(self._embed, texts))
             elif what == b"w":
                 warnings.warn(json.loads(bytes(content)), RuntimeWarning, stacklevel=2)
             else:
@@ -164,15 +177,6 @@ class Crew:
                     waiting.remove(player)
                     player.wait(latest - monotonic())
 
-    def _vectors(self, texts: list[str]) -> tuple[Any, str | None]:
-        try:
-            with hosting(f"the embedder failed on {len(texts)} texts"):
-                if self._embed is None:
-                    raise UserError("there is no embedder")
-                return np.asarray(self._embed(texts), dtype=np.float32), None
-        except UserError as error:
-            return None, str(error)
-
 
 def fault(name: str, what: bytes, content: memoryview, row: str) -> BaseException:
     """What ends a run: the last message of a player.
@@ -183,21 +187,17 @@ def fault(name: str, what: bytes, content: memoryview, row: str) -> BaseExceptio
         row: that was played.
     """
     if what == b"d":
-        return UserError(
-            f"adapter '{name}': its process {bytes(content).decode()} at {row}. What was run is kept, and the same"
-            " command goes on from there. Should it end there again, --isolate makes that an error of the one."
-        )
-    said = json.loads(bytes(content))
-    kinds = {"environment": EnvironmentFault, "user": UserError}
-    if said["kind"] == "interrupt":
-        return KeyboardInterrupt()
-    return kinds.get(said["kind"], RuntimeError)(said["message"])
+        return faults.ended(name, bytes(content).decode(), row)
+    return faults.raised(json.loads(bytes(content)))
 
 
 def prepare(count: int) -> None:
     """Starts processes that the next crew takes, so that they load while this process does.
 
     Those that no crew takes end with this process.
+
+    Raises:
+        EnvironmentFault: a process cannot be started, or this is Windows.
     """
     require_posix()
     with apart():

@@ -27,6 +27,11 @@ def run(rows: Iterable[Row], crew: Crew, transcripts: Writer, how: Options[Row])
 
     Returns:
         The number of rows played.
+
+    Raises:
+        UserError: the embedder fails, or a system ends its process.
+        EnvironmentFault: the disk or a chat model is in the way.
+        KeyboardInterrupt: a system has raised it.
     """
     ahead = Ahead(chunks(rows, transcripts, how), how)
     try:

@@ -1,11 +1,17 @@
 """The embedder of a player: the vectors that were sent with its rows, and for other texts the run's own embedder."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
+from forget_datasets.errors import UserError
 from forget_eval.embedding import Embedder, Vectors, width
+from forget_eval.guest import hosting
 from forget_eval.protocols import Embedder as AnyEmbedder
+from forget_eval.runner import Options, Row, embed_ahead
 
 _MOST_ASKED = 10_000  # vectors kept of texts that nobody foresaw: 15 MB at 384 dimensions
 
@@ -16,6 +22,34 @@ def introduced(embed: AnyEmbedder | None) -> dict[str, Any] | None:
         return None
     said = {name: getattr(embed, name, "") for name in ("name", "weights_sha256", "settings")}
     return {**said, "dim": width(embed)}
+
+
+def foreseen(groups: Sequence[Sequence[Row]], how: Options[Row]) -> list[tuple[Sequence[str], Any]]:
+    """What groups of rows may embed: of each its texts, and their vectors, shape (len(texts), dim).
+
+    A text is embedded once, however many groups have it. Without an embedder there are neither texts nor vectors.
+
+    Raises:
+        UserError: the embedder fails.
+    """
+    texts_of, embed = how.texts, how.embed
+    if embed is None or texts_of is None:
+        return [((), ()) for _ in groups]
+    texts = [list(dict.fromkeys(text for row in rows for text in texts_of(row))) for rows in groups]
+    place = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    vectors = np.asarray(embed_ahead(list(place), embed, how.watch)) if place else None
+    return [(some, vectors[[place[text] for text in some]] if vectors is not None and some else ()) for some in texts]
+
+
+def answer(embed: AnyEmbedder | None, texts: list[str]) -> tuple[Any, str | None]:
+    """The vectors that a player asks for, shape (len(texts), dim), and None; or None and why there are none."""
+    try:
+        with hosting(f"the embedder failed on {len(texts)} texts"):
+            if embed is None:
+                raise UserError("there is no embedder")
+            return np.asarray(embed(texts), dtype=np.float32), None
+    except UserError as error:
+        return None, str(error)
 
 
 class Foreseen(Embedder):

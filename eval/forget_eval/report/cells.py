@@ -1,6 +1,7 @@
 """What stands in the tables, as text: the same for every format."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from forget_datasets.rows import FAMILIES
@@ -13,22 +14,46 @@ METRICS = {
     "spec": "final question alone",
 }
 """The two rates, in the order in which they are shown, and what each judges."""
+NOTHING = "–"
+"""Where nothing was measured."""
+_TASKS = {"forgeteval": ("ForgetEval", "cases"), "membehave": ("MemBehave: Forgetting", "items")}
 _CONTROLS = "forget_eval.adapters.controls:"  # the classes of the controls, which need no description
 
 
-def rate(found: Mapping[str, Any], places: int = 0) -> str:
-    """A rate in percent with its interval, as " 98 [90–100]".
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell: `text`, and behind it, less loud, its interval."""
 
-    A rate that is not 100 is not rounded to 100, nor one that is not 0 to 0.
+    text: str
+    interval: str = ""
+
+    def padded(self, width: int = 0) -> str:
+        """Both in one, with `text` at the right of so many columns: " 98 [90–100]"."""
+        return f"{self.text:>{width}} [{self.interval}]" if self.interval else f"{self.text:>{width}}"
+
+
+def share(found: Mapping[str, Any], places: int = 0, signed: bool = False) -> Cell:
+    """A share in percent with its interval. What is not 100% is not rounded to 100, nor to 0 what is not 0.
 
     Args:
-        found: value, low, high, n and passed.
+        found: value, low and high, from 0 to 1.
         places: decimal places of the value.
+        signed: whether it is a difference, from -1 to 1, and shown with its sign.
     """
     if found["value"] is None:
-        return "  –"
-    value = f"{_percent(found, places):>{places + 3}}"
-    return f"{value} [{_round(found['low'])}–{_round(found['high'])}]"
+        return Cell(NOTHING)
+    value, low, high = (100 * found[name] for name in ("value", "low", "high"))
+    if signed:
+        return Cell(f"{round(value):+d}", f"{round(low):+d} to {round(high):+d}")
+    step = 10**-places
+    shown = f"{value:.0f}" if value in (0, 100) else f"{min(max(value, step), 100 - step):.{places}f}"
+    return Cell(shown, f"{low:.0f}–{high:.0f}")
+
+
+def rate(found: Mapping[str, Any], places: int = 0) -> str:
+    """A share as text, with as much room before it as 100% needs."""
+    cell = share(found, places)
+    return cell.padded(places + 3) if cell.interval else cell.padded(3)
 
 
 def headline(result: Result, metric: str) -> list[str]:
@@ -41,31 +66,26 @@ def headline(result: Result, metric: str) -> list[str]:
 def title(results: Sequence[Result]) -> str:
     """What was run, in one line."""
     dataset, k = results[0].manifest["dataset"], results[0].manifest["k"]
-    parts = [f"ForgetEval, config {dataset['config']}", f"{dataset['n']} cases"]
+    parts = list[str]()
     if dataset["config"] != "handmade" and (parameters := dataset["parameters"]):
-        parts += [
+        parts = [
             f"{parameters.get('n_per_family')} a family",
             f"{parameters.get('distractors')} distractors",
             f"seed {parameters.get('seed')}",
         ]
-    return " · ".join([*parts, f"k = {k}"])
+    return heading("forgeteval", dataset["config"], dataset["n"], *parts, f"k = {k}")
+
+
+def heading(task: str, config: str, n: int, *more: str) -> str:
+    """A dataset in one line: its task, config and number of rows, and what more there is to say."""
+    name, rows = _TASKS[task]
+    return " · ".join([f"{name}, config {config}", f"{n} {rows}", *more])
 
 
 def notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know to read the rates: the store against k, embedders, who does what, what broke."""
     systems = [*filter(None, map(_system, results)), *filter(None, map(_residue, results))]
     return [*_store(results), *_embedders(results), *systems, *_troubles(results)]
-
-
-def _percent(found: Mapping[str, Any], places: int) -> str:
-    if found["passed"] in (0, found["n"]):
-        return str(_round(found["value"]))
-    step = 10**-places
-    return f"{min(max(100 * found['value'], step), 100 - step):.{places}f}"
-
-
-def _round(share: float) -> int:
-    return round(100 * share)
 
 
 def _store(results: Sequence[Result]) -> list[str]:

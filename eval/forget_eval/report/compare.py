@@ -2,54 +2,48 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Printed
 from rich.text import Text
 
 from forget_eval.comparison import Compared, Comparison, forgeteval, membehave
-from forget_eval.report import cells
+from forget_eval.comparison.pairs import Pair
+from forget_eval.report import cells, console
 from forget_eval.report.membehave import FURTHER, MAIN
 
-WIDTH = 100
 SHOWN = 10
 """How many ids of cases that flipped stand in a text, unless more are asked for."""
 _NAMES = {**MAIN, **FURTHER}
-_FLIPS = {"forgeteval": ("gained", "lost"), "membehave": ("higher", "lower")}
 _ENDINGS = ("n/a", "error", "unscored")
-_TITLES = {"forgeteval": "ForgetEval", "membehave": "MemBehave: Forgetting"}
-_UNITS = {"forgeteval": "cases", "membehave": "items"}
 _WIDTHS = {"cases": 13, "metric": 20, "n": 5, "first": 6, "second": 7, "difference": 24, "p": 7, "Holm": 7}
-_SELECTIVE = "selective_forgetting"
-Pair = forgeteval.Pair | membehave.Pair
 Cell = forgeteval.Cell | membehave.Cell
 Rows = list[tuple[str, ...]]
+Table = tuple[str, tuple[str, ...], Rows]
+"""Heading, columns and rows."""
 
 
-def print_comparison(found: Comparison, shown: int = SHOWN, console: Console | None = None) -> None:
+def print_comparison(found: Comparison, shown: int = SHOWN) -> None:
     """Prints a comparison, at most 100 columns wide.
 
     Args:
         found: the comparison.
         shown: how many ids of cases that flipped are listed each way.
-        console: where to; by default the standard output.
     """
-    console = console or Console(width=WIDTH, highlight=False, soft_wrap=False, markup=False)
-    console.print(Text(_title(found), style="bold"))
+    out = console.console()
+    out.print(Text(_title(found), style="bold"))
     for pair in found.pairs:
-        console.print(Text(f"\n{_against(pair)}", style="bold"))
-        for heading, columns, rows in _tables(found, pair):
-            console.print(Text(f"\n{heading}"))
-            console.print(_rich(columns, rows))
-        for line in _flipped(found, pair, shown):
-            console.print(Text(line))
-    console.print(Text(""))
+        out.print(Text(f"\n{_against(pair)}", style="bold"))
+        for heading, columns, rows in _TABLES[found.task](pair):
+            out.print(Text(f"\n{heading}"))
+            out.print(_rich(columns, rows))
+        for line in _FLIPPED[found.task](pair, shown):
+            out.print(Text(line))
+    out.print(Text(""))
     for note in _notes(found):
-        console.print(Text(note))
+        out.print(Text(note))
 
 
 def markdown(found: Comparison, shown: int = SHOWN) -> str:
@@ -57,10 +51,10 @@ def markdown(found: Comparison, shown: int = SHOWN) -> str:
     lines = [f"## {cells.escaped(_title(found))}", ""]
     for pair in found.pairs:
         lines += [f"### {cells.escaped(_against(pair))}", ""]
-        for heading, columns, rows in _tables(found, pair):
+        for heading, columns, rows in _TABLES[found.task](pair):
             lines += [f"{heading}:", "", cells.markdown_row(columns), cells.markdown_row(["---"] * len(columns))]
             lines += [*(cells.markdown_row(map(cells.escaped, row)) for row in rows), ""]
-        lines += [f"- {cells.escaped(line)}" for line in _flipped(found, pair, shown)] + [""]
+        lines += [f"- {cells.escaped(line)}" for line in _FLIPPED[found.task](pair, shown)] + [""]
     return "\n".join([*lines, *(f"- {cells.escaped(note)}" for note in _notes(found)), ""])
 
 
@@ -87,20 +81,19 @@ def as_csv(found: Comparison) -> str:
 
 def _title(found: Comparison) -> str:
     dataset = found.dataset
-    parts = [f"{_TITLES[found.task]}, config {dataset['config']}", f"{dataset['n']} {_UNITS[found.task]}"]
-    return " · ".join([*parts, f"content hash {dataset['content_hash'][:12]}"])
+    return cells.heading(found.task, dataset["config"], dataset["n"], f"content hash {dataset['content_hash'][:12]}")
 
 
-def _against(pair: Pair) -> str:
+def _against(pair: Pair[Any]) -> str:
     return f"{pair.second} (second) against {pair.first} (first)"
 
 
-def _tables(found: Comparison, pair: Pair) -> Iterator[tuple[str, tuple[str, ...], Rows]]:
-    """Heading, columns and rows of the tables of a pair."""
-    if isinstance(pair, membehave.Pair):
-        columns = ("metric", "level", "n", "first", "second", "difference", "higher", "lower", "excl.", "smallest")
-        yield "Means over items in percent, difference in points [95% interval]", columns, list(_membehave_rows(pair))
-        return
+def _membehave_tables(pair: Pair[membehave.Cell]) -> Iterator[Table]:
+    columns = ("metric", "level", "n", "first", "second", "difference", "higher", "lower", "excl.", "smallest")
+    yield "Means over items in percent, difference in points [95% interval]", columns, list(_membehave_rows(pair))
+
+
+def _forgeteval_tables(pair: Pair[forgeteval.Cell]) -> Iterator[Table]:
     columns = ("cases", "n", "first", "second", "difference", "gained", "lost", "p", "Holm", "smallest")
     for metric, what in cells.METRICS.items():
         heading = f"{metric.capitalize()} rate: {what}. Percent, difference in points [95% interval]"
@@ -113,7 +106,7 @@ def _forgeteval_row(place: str, cell: forgeteval.Cell) -> tuple[str, ...]:
     return place, str(cell.n), *_means(cell), *flips, *tests, _points(cell.smallest)
 
 
-def _membehave_rows(pair: membehave.Pair) -> Iterator[tuple[str, ...]]:
+def _membehave_rows(pair: Pair[membehave.Cell]) -> Iterator[tuple[str, ...]]:
     for metric, name in _NAMES.items():
         if metric in FURTHER and not pair.metrics[metric]["all"].n:
             continue
@@ -143,17 +136,28 @@ def _p(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _flipped(found: Comparison, pair: Pair, shown: int) -> Iterator[str]:
-    """Which rows flipped, each way, under each metric that matters."""
-    if isinstance(pair, membehave.Pair):
-        cell = pair.metrics[_SELECTIVE]["all"]
-        for word, ids, run in (("higher", cell.higher, pair.second), ("lower", cell.lower, pair.second)):
-            yield f"Selective forgetting is {word} in {run}: {_listed(ids, shown)}"
-        return
+def _membehave_flipped(pair: Pair[membehave.Cell], shown: int) -> Iterator[str]:
+    cell = pair.metrics["selective_forgetting"]["all"]
+    for word, ids in (("higher", cell.higher), ("lower", cell.lower)):
+        yield f"Selective forgetting is {word} in {pair.second}: {_listed(ids, shown)}"
+
+
+def _forgeteval_flipped(pair: Pair[forgeteval.Cell], shown: int) -> Iterator[str]:
     for metric in cells.METRICS:
         overall = pair.metrics[metric]["overall"]
         for ids, run in ((overall.gained, pair.second), (overall.lost, pair.first)):
             yield f"Pass in {run} alone, {metric} rate: {_listed(ids, shown)}"
+
+
+_TABLES: Mapping[str, Callable[[Pair[Any]], Iterator[Table]]] = {
+    "forgeteval": _forgeteval_tables,
+    "membehave": _membehave_tables,
+}
+_FLIPPED: Mapping[str, Callable[[Pair[Any], int], Iterator[str]]] = {
+    "forgeteval": _forgeteval_flipped,
+    "membehave": _membehave_flipped,
+}
+"""Which rows flipped, each way, under each metric that matters."""
 
 
 def _listed(ids: Sequence[str], shown: int) -> str:
@@ -181,8 +185,8 @@ def _ended(task: str, run: Compared) -> str:
     return ", ".join(f"{statuses[ending]} {ending}" for ending in endings if statuses[ending])
 
 
-def _rich(columns: Sequence[str], rows: Rows) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+def _rich(columns: Sequence[str], rows: Rows) -> Printed:
+    table = console.table()
     words = 2 if "level" in columns else 1
     for i, column in enumerate(columns):
         width = _WIDTHS.get(column, len(column))

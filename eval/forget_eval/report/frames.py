@@ -66,6 +66,9 @@ def items(group: Group) -> "DataFrame":
     """The values of MemBehave, one an item and metric.
 
     Columns: system, control, item, triplet, level, metric, value (None where the denominator is empty).
+
+    Raises:
+        UserError: as `scores.read_scores`.
     """
     return _frame(group, _items)
 
@@ -75,6 +78,9 @@ def latency(group: Group) -> "DataFrame":
 
     Columns: system, control, operation, seconds. A row is one call, or of `inscribe` (ForgetEval) and `ask`
     (MemBehave) the mean over the facts or probes of one case.
+
+    Raises:
+        UserError, EnvironmentFault: as `transcripts.read`.
     """
     return _frame(group, _case_seconds if group.task == "forgeteval" else _item_seconds)
 

@@ -1,7 +1,7 @@
 """Scored runs by dataset, whichever task they are of: what a whole report is made from."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from forget_eval import runs
@@ -40,4 +40,4 @@ def load(folders: Iterable[Path]) -> list[Group]:
     loaded: list[tuple[str, Sequence[Scored]]] = []
     loaded += [("forgeteval", group) for group in results.load(by_task["forgeteval"])]
     loaded += [("membehave", group) for group in membehave.load(by_task["membehave"])]
-    return [Group(task, tuple(replace(r, label=results.printable(r.label)) for r in group)) for task, group in loaded]
+    return [Group(task, tuple(group)) for task, group in loaded]

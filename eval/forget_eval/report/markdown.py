@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from forget_eval.report import cells
 from forget_eval.report.contents import Section
 from forget_eval.report.results import Result
-from forget_eval.report.tables import Cell, Table
+from forget_eval.report.tables import Table
 
 
 def render(groups: Sequence[Sequence[Result]]) -> str:
@@ -32,8 +32,8 @@ def _lines(number: int, section: Section, pictures: Mapping[tuple[int, str], str
     yield from (f"### {section.title}", "")
     if section.text:
         yield from (cells.escaped(section.text), "")
-    for table in section.tables:
-        yield from _table(table)
+    for each in section.tables:
+        yield from table(each)
     for plot in section.plots:
         if path := pictures.get((number, plot.name)):
             yield from (f"![{cells.escaped(plot.caption)}]({path})", "")
@@ -42,17 +42,14 @@ def _lines(number: int, section: Section, pictures: Mapping[tuple[int, str], str
         yield from (*(f"- {cells.escaped(note)}" for note in section.notes), "")
 
 
-def _table(table: Table) -> Iterator[str]:
-    if table.title:
-        yield from (f"**{cells.escaped(table.title)}**", "")
-    yield cells.markdown_row([cells.escaped(column) for column in table.columns])
-    yield cells.markdown_row(["---"] * table.words + ["---:"] * (len(table.columns) - table.words))
-    yield from (cells.markdown_row([_cell(cell) for cell in row]) for row in table.rows)
+def table(found: Table) -> Iterator[str]:
+    """The lines of a table, below its title."""
+    if found.title:
+        yield from (f"**{cells.escaped(found.title)}**", "")
+    yield cells.markdown_row([cells.escaped(column) for column in found.columns])
+    yield cells.markdown_row(["---"] * found.words + ["---:"] * (len(found.columns) - found.words))
+    yield from (cells.markdown_row([cells.escaped(cell.padded()) for cell in row]) for row in found.rows)
     yield ""
-
-
-def _cell(cell: Cell) -> str:
-    return cells.escaped(f"{cell.text} [{cell.interval}]" if cell.interval else cell.text)
 
 
 def _section(results: Sequence[Result]) -> str:

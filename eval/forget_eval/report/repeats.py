@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from forget_eval.report import console
 from forget_eval.report.membehave import FURTHER, MAIN
 
-WIDTH = 100
 SHOWN = 10
 _NOTES = (
     "Intervals are for cases and repeats. On the right, standard deviations in points (method of moments):",
@@ -18,24 +15,24 @@ _NOTES = (
 )
 
 
-def print_repeats(summary: Mapping[str, Any], console: Console | None = None) -> None:
+def print_repeats(summary: Mapping[str, Any]) -> None:
     """Prints the summary over the repeats of a system, as `repeats.summarise` gives it."""
-    console = console or Console(width=WIDTH, highlight=False, soft_wrap=False, markup=False)
-    console.print(Text(f"{summary['adapter']}, {summary['repeats']} repeats: % [95% interval]", style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    out = console.console()
+    out.print(Text(f"{summary['adapter']}, {summary['repeats']} repeats: % [95% interval]", style="bold"))
+    table = console.table()
     for heading, width in (("", 21), ("", 13), ("n", 5), ("value", 16), ("of each repeat", 16)):
         table.add_column(heading, width=width, justify="right" if heading == "n" else "left", overflow="fold")
     for heading in ("disagree", "cases", "repeats", "noise"):
         table.add_column(heading, width=max(6, len(heading)), justify="right")
     for row in _rows(summary):
         table.add_row(*row)
-    console.print(table)
+    out.print(table)
     for metric, ids in summary["disagree"].items():
         if ids and metric in ("spec", "strict", "selective_forgetting"):
             more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-            console.print(Text(f"Not alike in all repeats, {metric}: {', '.join(ids[:SHOWN])}{more}"))
+            out.print(Text(f"Not alike in all repeats, {metric}: {', '.join(ids[:SHOWN])}{more}"))
     for note in _NOTES:
-        console.print(Text(note))
+        out.print(Text(note))
 
 
 def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from forget_datasets.rows import FAMILIES
 from forget_eval import runs, scores, transcripts
+from forget_eval.report import labels
 
 Answers = Iterable[transcripts.Transcript]
 
@@ -17,7 +18,7 @@ class Scored:
     """A scored run of either task.
 
     Attributes:
-        label: the adapter's name, made unique among the runs of a report.
+        label: the adapter's name, made unique among the runs of its dataset, and printable.
         first_error: id, step and message of the first case that broke, in one line.
     """
 
@@ -65,35 +66,48 @@ def grouped(
 
     Args:
         folders: of the runs.
-        name: what a run is called, from its manifest. Those of one dataset that share it are told apart by their
-            folders.
+        name: what a run is called, from its manifest. Those of one dataset that share it are told apart as
+            `labels.unique` does.
         make: what the report wants, from what all runs have and the transcripts.
 
     Raises:
         UserError: a folder is no run, has not been scored since its transcripts changed, or holds something damaged.
     """
-    manifests = {folder: runs.read(folder) for folder in folders}
-    names = Counter((_dataset(m), name(m)) for m in manifests.values())
-    groups: dict[tuple[str, str], list[Kind]] = {}
-    for folder, manifest in manifests.items():
-        alone = names[_dataset(manifest), name(manifest)] == 1
-        label = name(manifest) if alone else f"{name(manifest)} {manifest['run']}"
-        summary = scores.read_summary(folder)
-        answers = list(transcripts.read(folder / runs.TRANSCRIPTS))
-        scored = Scored(
-            folder=folder, label=label, manifest=manifest, summary=summary, first_error=_first_error(answers)
-        )
-        groups.setdefault(_dataset(manifest), []).append(make(scored, answers))
-    return [sorted(group, key=lambda result: result.control) for group in groups.values()]
+    datasets: dict[tuple[str, str], dict[Path, runs.Manifest]] = {}
+    for folder in folders:
+        manifest = runs.read(folder)
+        datasets.setdefault(_dataset(manifest), {})[folder] = manifest
+    groups = []
+    for manifests in datasets.values():
+        named = [
+            labels.Named(printable(name(manifest)), printable(manifest["run"]), labels.run_id(folder))
+            for folder, manifest in manifests.items()
+        ]
+        group = [
+            make(*_scored(folder, label, manifest))
+            for (folder, manifest), label in zip(manifests.items(), labels.unique(named), strict=True)
+        ]
+        groups.append(sorted(group, key=lambda result: result.control))
+    return groups
 
 
 def tallies(result: Result) -> dict[str, Counter[str]]:
-    """How often each status and reason occurs under the strict rate: overall, by family and by family__template."""
+    """How often each status and reason occurs under the strict rate: overall, by family and by family__template.
+
+    Raises:
+        UserError: as `scores.read_scores`.
+    """
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("overall", *FAMILIES)}
     for row in scores.read_scores(result.folder, ("family", "template", "status", "reasons"), "strict"):
         for place in ("overall", row["family"], f"{row['family']}__{row['template']}"):
             counts.setdefault(place, Counter()).update([row["status"], *(row["reasons"] or ())])
     return counts
+
+
+def _scored(folder: Path, label: str, manifest: runs.Manifest) -> tuple[Scored, list[transcripts.Transcript]]:
+    summary, answers = scores.read_summary(folder), list(transcripts.read(folder / runs.TRANSCRIPTS))
+    first = _first_error(answers)
+    return Scored(folder=folder, label=label, manifest=manifest, summary=summary, first_error=first), answers
 
 
 def _result(scored: Scored, answers: Answers) -> Result:

@@ -11,21 +11,11 @@ from forget_datasets.rows import FAMILIES, LEVELS
 from forget_datasets.verdicts import Reason
 from forget_eval.membehave.disclosure import Label
 from forget_eval.report import cells, frames
+from forget_eval.report.cells import NOTHING, Cell, share
 from forget_eval.report.groups import Group
 from forget_eval.report.membehave import FURTHER, MAIN
 from forget_eval.report.results import Scored
 from forget_eval.scoring.membehave import PAIRS, STATUSES
-
-NOTHING = "–"
-"""Where nothing was measured."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What stands in a cell: `text`, and behind it, less loud, its interval."""
-
-    text: str
-    interval: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +90,14 @@ def further(group: Group) -> Table | None:
     return _by_place(group, "Further probes", "level", known, ("all",)) if known else None
 
 
+def exclusions(group: Group) -> Table:
+    """How many items of MemBehave each metric excludes."""
+    rows = [
+        (_name(result), *(Cell(str(result.summary["excluded"][metric])) for metric in MAIN)) for result in group.results
+    ]
+    return Table("", ("system", *MAIN.values()), tuple(rows), 1, rules=_rules(group))
+
+
 def latency(group: Group) -> Table:
     """Median and 95th percentile of each operation in milliseconds; workers side by side take longer for each."""
     frame = frames.latency(group)
@@ -164,17 +162,6 @@ def apart(group: Group) -> list[Table]:
 
 def _pair(name: str, value: str) -> tuple[Cell, Cell]:
     return Cell(name), Cell(value)
-
-
-def share(found: Mapping[str, Any], places: int = 0, signed: bool = False) -> Cell:
-    """A share in percent with its interval. What is not 100% is not rounded to 100, nor to 0 what is not 0."""
-    if found["value"] is None:
-        return Cell(NOTHING)
-    value, step = 100 * found["value"], 10**-places
-    if signed:
-        return Cell(f"{value:+.0f}", f"{100 * found['low']:+.0f} to {100 * found['high']:+.0f}")
-    shown = f"{value:.0f}" if value in (0, 100) else f"{min(max(value, step), 100 - step):.{places}f}"
-    return Cell(shown, f"{100 * found['low']:.0f}–{100 * found['high']:.0f}")
 
 
 def _by_place(

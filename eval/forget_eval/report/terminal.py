@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -11,31 +10,30 @@ from forget_datasets.rows import FAMILIES
 from forget_datasets.verdicts import Reason
 from forget_eval import catalogue
 from forget_eval.catalogue import Row
-from forget_eval.report import cells
+from forget_eval.report import cells, console
 from forget_eval.report.results import Result, tallies
 
-WIDTH = 100
 _NAME = 10
 _CELL = 12  # of "100 [93–100]", and of "supersession"; a decimal place takes one more
 _NONE = "·"  # a zero in the long table, so that the other counts stand out
 _ENDINGS = {"n/a": "n/a", "error": "err"}  # statuses, and how they are headed
 
 
-def print_report(groups: Sequence[Sequence[Result]], console: Console | None = None) -> None:
+def print_report(groups: Sequence[Sequence[Result]]) -> None:
     """Prints the report of the runs of each dataset: one run in detail, several side by side."""
-    console = console or _console()
+    out = console.console()
     for group in groups:
-        console.print(_detail(group[0]) if len(group) == 1 else _comparison(group))
+        out.print(_detail(group[0]) if len(group) == 1 else _comparison(group))
 
 
 def print_adapters(rows: Sequence[Row]) -> None:
     """Prints the list of adapters, and below it the commands that get what is not installed, each on one line."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = console.table(gap=1)
     for heading in ("adapter", "package", "version", *catalogue.COLUMNS):
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(row.name, row.package or catalogue.BUILT_IN, _presence(row), *catalogue.entries(row))
-    _console().print(table)
+    console.console().print(table)
     if lacking := [row for row in rows if row.version is None and row.environment is None]:
         print("\nTo get those that are not installed, in an environment of their own or into this Python:")
         for row in lacking:
@@ -46,10 +44,6 @@ def _presence(row: Row) -> str:
     if row.environment:
         return f"{row.environment} (env)"
     return row.version or "not installed"
-
-
-def _console() -> Console:
-    return Console(width=WIDTH, highlight=False, soft_wrap=False, markup=False)
 
 
 def _comparison(results: Sequence[Result]) -> RenderableType:
@@ -112,8 +106,8 @@ def _lines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _table(first: str, width: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    table.add_column(first, width=width, overflow="fold")  # a long name takes two lines and stays whole
+    table = console.table()
+    console.add_names(table, first, width)
     return table
 
 

@@ -55,10 +55,6 @@ def write(folders: Sequence[Path], out: Path, data: Sequence[str] = (), png: boo
 
 def _pictures(out: Path, titled: "Sequence[tuple[str, Sequence[Section]]]") -> dict[tuple[int, str], str]:
     """Writes every plot; the paths, relative to the report, by the number of its group and its name."""
-    import io
-
-    import matplotlib
-
     from forget_eval import plots, runs
 
     runs.make_folder(out / PLOTS, "a report")
@@ -66,9 +62,6 @@ def _pictures(out: Path, titled: "Sequence[tuple[str, Sequence[Section]]]") -> d
     for number, (_, sections) in enumerate(titled):
         for plot in (plot for section in sections for plot in section.plots):
             name = f"{PLOTS}/{number + 1}-{plot.name}.png"
-            sink = io.BytesIO()
-            with matplotlib.rc_context(plots.STYLE):
-                plot.figure.savefig(sink, format="png", dpi=_DPI, metadata={"Software": None})
-            runs.write_whole(out / name, sink.getvalue())
+            runs.write_whole(out / name, plots.png(plot.figure, _DPI))
             paths[number, plot.name] = name
     return paths

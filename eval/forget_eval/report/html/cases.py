@@ -17,7 +17,11 @@ Verdicts = Mapping[str, tuple[str, list[str]]]
 
 
 def verdicts(folder: Path) -> Verdicts:
-    """Strict status and reasons of each case of a scored run."""
+    """Strict status and reasons of each case of a scored run.
+
+    Raises:
+        UserError: as `scores.read_scores`.
+    """
     rows = scores.read_scores(folder, ("case", "status", "reasons"), "strict")
     return {row["case"]: (row["status"], row["reasons"] or []) for row in rows}
 

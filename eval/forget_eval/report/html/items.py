@@ -28,7 +28,11 @@ _REASON = {
 
 
 def verdicts(folder: Path) -> Verdicts:
-    """How each item of a scored run ended: scored, n/a, error or unscored."""
+    """How each item of a scored run ended: scored, n/a, error or unscored.
+
+    Raises:
+        UserError: as `scores.read_scores`.
+    """
     from forget_eval.membehave.scores import SCHEMA
 
     rows = scores.read_scores(folder, ("item", "status"), "selective_forgetting", SCHEMA)

@@ -36,7 +36,7 @@ def main() -> None:
     while ended != server:  # an orphan of the server's, which comes to us
         ended, status = os.wait()
     with suppress(OSError):  # nobody reads it any more
-        os.write(2, f"{_MARK}{_ending(status)})\n".encode())
+        os.write(2, f"{_MARK}{ending(os.waitstatus_to_exitcode(status))})\n".encode())
     _kill_the_rest()
     os._exit(0)
 
@@ -45,6 +45,14 @@ def parted(printed: str) -> tuple[str, str]:
     """What a command printed, and its ending as this file's last line has it; no ending if that line is not there."""
     before, _, ending = printed.rpartition(_MARK)
     return (before, ending.partition(")")[0]) if _MARK in printed else (printed, "")
+
+
+def ending(status: int) -> str:
+    """How a process ended, by its return code, as the end of a sentence. Real-time signals have no names."""
+    if status >= 0:
+        return f"exited with status {status}"
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    return f"was killed by {name}"
 
 
 def _become(command: list[str]) -> None:
@@ -82,12 +90,6 @@ def _children() -> list[int]:
             if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
                 found.append(int(entry))
     return found
-
-
-def _ending(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"exited with status {os.waitstatus_to_exitcode(status)}"
 
 
 if __name__ == "__main__":
