@@ -46,7 +46,7 @@ lint: venv
 	$(BIN)/mypy
 
 test: venv lint
-	$(BIN)/pytest -n 3 --dist loadgroup -m 'not systems and not servers'
+	$(BIN)/pytest -n 2 --dist loadgroup -m 'not systems and not servers'
 
 test-systems: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
 test-systems: venv
