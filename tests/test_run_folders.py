@@ -336,3 +336,14 @@ def test_a_judge_of_other_transcripts_is_left_out_and_said_so(other: Path) -> No
     assert "chat-small.json was judged before the transcripts changed, and is left out" in found.stderr
     place.write_text("{}")
     assert "chat-small.json: field" in refused("report", other)
+
+
+@pytest.mark.parametrize(
+    ("task", "options"), [("forgeteval", ()), ("membehave", ("--triplets", 1))], ids=["forgeteval", "membehave"]
+)
+def test_one_more_system_joins_those_that_are_there(task: str, options: tuple[object, ...], tmp_path: Path) -> None:
+    bench = ("bench", task, *options, "--out", tmp_path / "all")
+    invoke(*bench, "--adapter", "null", "--adapter", "keep-all")
+    invoke(*bench, "--adapter", "oracle")
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {"data", "null", "keep-all", "oracle"}
+    assert "finished before" in invoke(*bench, "--adapter", "null").stderr

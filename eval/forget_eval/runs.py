@@ -207,6 +207,12 @@ def repeat_folders(folder: Path, n: int) -> list[Path]:
     return [folder] if n == 1 else [folder / f"{REPEAT}{number}" for number in range(1, n + 1)]
 
 
+def hold_runs(folder: Path) -> bool:
+    """Whether there are runs of several systems in a folder, each in one of its own."""
+    found = folder.glob(f"*/{TRANSCRIPTS}")
+    return any(not path.parent.name.startswith(REPEAT) for path in found)
+
+
 def repeats_in(folder: Path) -> list[Path]:
     """The runs of a folder of repeats in their order; none if it is something else."""
     if (folder / MANIFEST).exists():

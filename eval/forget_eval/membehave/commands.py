@@ -227,11 +227,12 @@ def _model(url: str | None, name: str | None, *flags: str) -> Any:
 def _places(
     names: Sequence[str], policies: Sequence[str], seed: int | None, out: Path | None, options: Options
 ) -> tuple[Path, list[Played]]:
-    """The folder that holds the dataset, and each run's; a control, which has no policy, is run once."""
+    """The folder that holds the dataset, and each run's, as of ForgetEval; a control, without policy, is run once."""
+    from forget_eval import runs
     from forget_eval.membehave.systems import is_control
 
     pairs = [(name, policy) for name in names for policy in (policies[:1] if is_control(name) else policies)]
-    if out is not None and len(pairs) == 1:
+    if out is not None and len(pairs) == 1 and not runs.hold_runs(out):
         return out, [Played(*pairs[0], out)]
     seeded = "" if seed in (None, _SEED) else f"-seed{seed}"
     extended = "" if options["config"] in (None, "default") else f"-{options['config']}"
