@@ -101,6 +101,10 @@ def test_the_comments_of_its_requirements_are_read() -> None:
         ("# source: thing==1.0", "# source: NAME==VERSION --hash=sha256:"),
         (f"# source: thing==1.0 --hash=sha256:{'0' * 63}", "# source: NAME==VERSION --hash=sha256:"),
         ("# pip: --no-build-isolation", "# pip: --no-deps"),
+        ("## PIP --no-deps", "# pip: --no-deps"),
+        ("# requires-python >=3.12", "# requires-python: >=3.12"),
+        ("# Requires-Python: >=3.12", "# requires-python: >=3.12"),
+        (" # python_requires: >=3.12", "# requires-python: >=3.12"),
     ],
 )
 def test_a_comment_that_pip_would_pass_over_is_refused_before_anything_is_made(

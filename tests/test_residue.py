@@ -194,6 +194,7 @@ def test_one_that_does_not_say_where_its_store_is(here: Path, name: str, isolate
 def test_one_that_cannot_purge(here: Path, name: str) -> None:
     found = looked(name)
     assert (found.before.answer, found.before.why) == (Answer.UNKNOWN, "it cannot purge")
+    assert found.purged == 0
 
 
 @pytest.mark.parametrize("isolate", [False, True])

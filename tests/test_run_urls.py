@@ -72,6 +72,23 @@ def test_uploading_again_takes_away_what_only_an_earlier_scoring_wrote(uploaded:
     assert files.exists("/results/oracle/notes.txt")
 
 
+@pytest.mark.parametrize("place", ["run", "run/inner", "", "link"])
+def test_a_run_is_not_uploaded_into_itself_nor_around_itself(
+    place: str, uploaded: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, data = uploaded
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(run)
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    for url in (place, (tmp_path / place).as_uri()):
+        done = call(
+            "run", "forgeteval", "--data", data, "--config", "en", "--adapter", "oracle", "--out", run, "--upload", url
+        )
+        assert done.exit_code == 2
+        assert "is no other place than that of the run" in done.stderr
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
 def broken(*_: object, **__: object) -> None:
     raise ConnectionResetError("cut off")
 

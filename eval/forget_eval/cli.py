@@ -225,10 +225,10 @@ def run(
     _prepare(workers if staged is None else 1)
     from forget_eval.data import open_dataset
 
-    if upload:
-        from forget_datasets.remote import place
+    if upload is not None:
+        from forget_eval import remote
 
-        place(upload)  # what is wrong with it is said before anything is played
+        remote.require_apart(out, upload)  # what is wrong with it is said before anything is played
     if task == "membehave":
         source = partial(open_dataset, data, task, config or "default", revision)
         membehave.run_one(source, name, out, embedder, options, force, isolation, repeats, workers, staged)
@@ -241,9 +241,7 @@ def run(
         embed = embedder_for([name], embedder, dataset.lang, isolation)
         for folder in runs.repeat_folders(out, repeats):
             _run(dataset, name, folder, embed, force, isolation, workers, staged)
-    if upload:
-        from forget_eval import remote
-
+    if upload is not None:
         remote.upload(out, upload)
         click.echo(f"uploaded to {upload}", err=True)
 

@@ -20,9 +20,11 @@ def upload(folder: Path, url: str) -> None:
     What is there may be the same run, which is brought up to date, say with its scores, or what is left of an upload.
 
     Raises:
-        UserError: the folder is no run, or in use; the URL holds anything else, or is of a kind that is not known.
+        UserError: the folder is no run, or in use; the URL holds anything else, leads into the folder or around it, or
+            is of a kind that is not known.
         EnvironmentFault: the place does not take it; what is there then has no manifest.
     """
+    require_apart(folder, url)
     with ExitStack() as stack:
         for run in runs.repeats_in(folder) or [folder]:
             runs.read(run)
@@ -30,6 +32,16 @@ def upload(folder: Path, url: str) -> None:
         place = remote.place(url)
         _require_own(folder, place)
         place.put(folder, _scorers_of(place))
+
+
+def require_apart(folder: Path, url: str) -> None:
+    """Raises UserError if a URL, or a path, is the folder of a run, or one of the two lies in the other."""
+    place = remote.place(url)
+    if not place.is_local:
+        return
+    here, there = folder.resolve(), Path(place.root).resolve()
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise UserError(f"{url} is no other place than that of the run, {folder}. Name another URL.")
 
 
 def upload_scores(folder: Path, url: str) -> None:

@@ -138,7 +138,7 @@ def _measured(memory: Any, store: Store) -> Residue:
     described["configuration"] = redact(described["configuration"])
     if described["told_the_case"]:
         raise UserError(f"'{described['name']}' is a control: it stores nothing.")
-    kept: dict[str, Any] = {"adapter": described, "purged": len(_PURGED)}
+    kept: dict[str, Any] = {"adapter": described, "purged": 0}
     folder, unseen = _folder(memory, store)
     if folder is None:
         return Residue(**kept, store=unseen, before=Look(Answer.UNKNOWN, why=str(unseen)))
@@ -153,6 +153,7 @@ def _measured(memory: Any, store: Store) -> Residue:
             memory.purge(word(number))
     except NotImplementedError:
         return Residue(**kept, store=store, before=Look(Answer.UNKNOWN, why="it cannot purge"))
+    kept["purged"] = len(_PURGED)
     before = _look(first, _search(folder))
     done = _maintained(memory)
     if done is None:

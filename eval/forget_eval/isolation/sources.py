@@ -18,20 +18,27 @@ FOLDER = "sources"
 _NO_DEPS = re.compile(r"^#\s*pip:\s*--no-deps\b", re.MULTILINE)
 _FIRST = re.compile(r"^#\s*first:\s*([\w.-]+==\S+)\s+--extra-index-url\s+(\S+)\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^#\s*source:\s*([\w.-]+)(==\S+\s+--hash=sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
-_FORMS = (
-    (_NO_DEPS, "# pip: --no-deps"),
-    (_FIRST, "# first: NAME==VERSION --extra-index-url URL"),
-    (_SOURCE, "# source: NAME==VERSION --hash=sha256:… (64 hexadecimal digits)"),
+_FORMS = {
+    "requires-python": (re.compile(r"#\s*requires-python:"), "# requires-python: >=3.12"),
+    "pip": (_NO_DEPS, "# pip: --no-deps"),
+    "first": (_FIRST, "# first: NAME==VERSION --extra-index-url URL"),
+    "source": (_SOURCE, "# source: NAME==VERSION --hash=sha256:… (64 hexadecimal digits)"),
+}
+_BEGINNING = re.compile(
+    r"\s*#+\s*(?:(requires[-_ ]python|python[-_ ]requires)|(pip|first|source))\s*(?::|--|[<>=~!]|[\w.-]+==)",
+    re.IGNORECASE,
 )
 
 
 def check(content: str, path: Path) -> None:
-    """Raises UserError for a line of a requirement file that begins as one of the three and goes on otherwise."""
+    """Raises UserError for a line of a requirement file that nearly is one of the four, in whatever case or marks."""
     for number, line in enumerate(content.splitlines(), start=1):
-        for pattern, form in _FORMS:
-            name = form.split()[1]
-            if re.match(rf"#\s*{name}", line) and not pattern.match(line):
-                raise UserError(f"{path}, line {number}: '{line}' is not understood. Write as in: {form}")
+        begun = _BEGINNING.match(line)
+        if begun is None:
+            continue
+        pattern, form = _FORMS["requires-python" if begun[1] else begun[2].lower()]
+        if not pattern.match(line):
+            raise UserError(f"{path}, line {number}: '{line}' is not understood. Write as in: {form}")
 
 
 def options(content: str) -> list[str]:

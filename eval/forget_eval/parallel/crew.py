@@ -26,6 +26,7 @@ _START = (
     "import json, sys; job = json.loads(sys.argv[1]); sys.path[:] = job['path'];"
     " from forget_eval.parallel.player import main; main(job['pipe'])"
 )
+_LONGEST = 1 << 30  # bytes of a message; what a system writes into the socket would mostly be said to be longer
 _LOOK = 1.0  # seconds after which a silent player is looked at: what it has started may hold its socket open
 _TO_CLOSE = 60.0  # seconds that systems have to close at the end of a run
 _TO_STOP = 10.0  # and when the run was cut off
@@ -82,7 +83,7 @@ class Player:
     def hear(self) -> tuple[bytes, memoryview]:
         """The next message: what it is, and what it says. Raises PlayerDiedError."""
         try:
-            message = memoryview(self.pipe.recv_bytes())
+            message = memoryview(self.pipe.recv_bytes(_LONGEST))
         except (EOFError, OSError):
             raise self.died() from None
         return bytes(message[:1]), message[1:]
