@@ -67,6 +67,11 @@ def test_a_wrong_name_says_what_to_do(name: str, message: str, module_of_a_user:
     assert message in str(caught.value)
 
 
+def test_an_unknown_name_ends_with_what_a_user_can_bring() -> None:
+    with pytest.raises(UserError, match=r"Known: chroma, .*, zep\.\n.* mcp:FILE\.toml .* module:Class for a class\.$"):
+        adapters.find("?")
+
+
 def test_options_reach_the_constructor(embed: Embedder, module_of_a_user: Path) -> None:
     made: Any = adapters.load("plain_memory_module:WithEmbedder", embed=embed, size=7)
     assert (made.name, made.embed, made.size) == ("mine", embed, 7)
@@ -139,3 +144,14 @@ def test_the_list_names_packages_versions_and_install_lines() -> None:
     assert re.match(r"pip install ('forget-datasets|-e '.*)\[lethe\]", rows["lethe"].install[-1])
     assert "an embedder" in rows["lethe"].needs
     assert rows["null"].needs == ""
+
+
+@pytest.mark.parametrize(("is_there", "step"), [(True, ""), (False, r"pip install \S.*\[mcp\]'? && ")])
+def test_a_server_is_got_by_its_environment_and_what_speaks_with_it(
+    is_there: bool, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "version", lambda name: "2.3.0" if is_there and name == "mcp" else None)
+    rows = {row.name: row for row in catalogue.listing()}
+    for name, place in (("mcp:lethe", "lethe-mcp"), ("mcp:mempalace", "mempalace")):
+        (line,) = rows[name].install
+        assert re.fullmatch(f"{step}forget-eval env create {place}", line)

@@ -47,3 +47,16 @@ def test_the_environment_of_every_configuration_of_a_package_is_that_of_the_pack
     made = Environment("hipporag", "3.11.7", str(wanted.path), wanted.sha256, of_users_file=False, is_whole=True)
     environments._write(made)
     assert _create(name) == f"the environment of 'hipporag' is there: {tmp_path / 'hipporag'}\n"
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"), [({"numpy": "9.9"}, "1 package "), ({"a": "1", "b": "2"}, "2 packages ")]
+)
+def test_packages_are_counted_in_words_that_fit(
+    versions: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGET_EVAL_ENVS", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    environments._write(Environment("mine", "3.11.7", "needs.txt", "0" * 64, True, is_whole=True, packages=versions))
+    listed = CliRunner().invoke(main, ["env", "ls"], catch_exceptions=False).stdout
+    assert told in listed

@@ -281,6 +281,23 @@ def test_adapters_are_listed(invoke: Invoke) -> None:
     assert {row["name"] for row in rows} >= {"null", "keep-all", "wipe-all", "oracle", "reference", "lethe"}
 
 
+def test_the_list_of_adapters_breaks_no_word_and_says_nothing_twice(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGET_EVAL_ENVS", str(tmp_path / "none"))
+    table, longer, lines = good(invoke("adapters")).stdout.split("\n\n")
+    rows = json.loads(good(invoke("adapters", "--json")).stdout)
+    assert len(table.splitlines()) == len(rows) + 2  # a heading, a line, and one line for each
+    assert max(map(len, table.splitlines())) <= 100
+    for row in rows:
+        (line,) = (line for line in table.splitlines() if line.split()[0] == row["name"])
+        assert row["package"] in line
+        assert row["needs"] in line or f"  {row['name']}: {row['needs']}\n" in f"{longer}\n"
+    offered = lines.splitlines()[1:]
+    assert offered.count("  forget-eval env create hipporag") == 1
+    assert len(offered) == len(set(offered))
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"

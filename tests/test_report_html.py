@@ -190,6 +190,7 @@ def test_a_case_of_the_explorer_says_what_happened(made: Path, page: Page) -> No
 def test_only_what_failed_is_in_the_explorer(page: Page) -> None:
     data = page.data[0]
     assert not records_of(data, "oracle")
+    assert {data["systems"][i] for i in data["controls"]} == {"null", "keep-all", "oracle"}
     assert len(records_of(data, "null")) == len(records_of(data, "keep-all")) == 50
     broken = [record for record in records_of(data, "<i>hostile</i> $_{") if record["status"] == "error"]
     assert {data["cases"][record["case"]]["family"] for record in broken} == {"decay", "amnesia"}

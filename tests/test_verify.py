@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from forget_datasets.errors import UserError
 from forget_eval import bench, repeats, scores, seals
+from forget_eval.compare_commands import compare
 from forget_eval.compare_commands import verify as command
 from forget_eval.data import open_dataset
 from forget_eval.membehave.bench import run_system
@@ -335,3 +336,17 @@ def test_the_command_names_what_differs_and_exits_with_one(place: Path) -> None:
     assert f"{place / 'fe/summary.json'}, reasons.leak: stated 7, should be 0\n" in wrong.stdout
     data = json.loads(CliRunner().invoke(command, [str(place / "fe"), "--json"]).stdout)
     assert data[-1] == {"file": f"{place / 'fe/summary.json'}", "key": "reasons.leak", "stated": "7", "found": "0"}
+
+
+def test_a_folder_of_runs_is_told_with_what_it_holds(place: Path) -> None:
+    for number in (1, 2):
+        shutil.copytree(place / "fe", place / f"several/repeat-{number}")
+    (place / "torn").mkdir()
+    (place / "torn/transcripts.jsonl").write_text("")
+    inside = ", ".join(str(place / name) for name in ("fe", "judged", "mb", "several"))
+    for chosen, arguments in ((command, [place]), (compare, [place]), (compare, [place / "fe", place])):
+        with pytest.raises(UserError) as caught:
+            CliRunner().invoke(chosen, list(map(str, arguments)), catch_exceptions=False)
+        assert str(caught.value) == (
+            f"{place} is no run: it has no manifest.json, but holds runs. Name one of them: {inside}"
+        )

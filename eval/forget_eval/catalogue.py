@@ -91,7 +91,7 @@ def _row(name: str, adapter: type, source: str, made: Mapping[str, Environment])
         tried_on=_tried_on(place) if stated(adapter, "tried") else "",
         version=None if stated(adapter, "environment") else version(package or PROJECT),
         environment=environment.packages.get(package) if environment else None,
-        install=_install(place, package, stated(adapter, "extra")),
+        install=_install(place, package, stated(adapter, "extra"), is_server=bool(stated(adapter, "serves"))),
         operations={op: done[op]["kind"] if op in done else ABSENT for op in OPERATIONS},
         choosers={op: how["chooser"] for op, how in done.items()},
         needs="; ".join(filter(None, needs)),
@@ -105,10 +105,12 @@ def _tried_on(place: str) -> str:
     return found[0] if found else ""
 
 
-def _install(place: str, package: str, extra: str) -> list[str]:
+def _install(place: str, package: str, extra: str, is_server: bool) -> list[str]:
     if not package:
         return []
     own = [f"forget-eval env create {place}"] if requirements.packaged(place) else []
+    if is_server:  # it runs in its environment alone; what speaks with it, the package mcp, is an extra of that name
+        return own if version(extra) else [f"{install_line(extra)} && {line}" for line in own]
     if extra:
         return [*own, install_line(extra)]
     return own or [f"pip install {package}"]

@@ -92,7 +92,7 @@ def create(name: str, file: Path | None, python: str | None, force: bool) -> Non
     click.echo(f"making the environment of '{name}' with {chosen.path} ({chosen.version})", err=True)
     with _spinner() as report:
         made = environments.create(name, wanted, chosen, report)
-    click.echo(f"{name}: Python {made.python}, {len(made.packages)} packages in {made.folder}", err=True)
+    click.echo(f"{name}: Python {made.python}, {_counted(len(made.packages))} in {made.folder}", err=True)
 
 
 @env.command("ls", short_help="List environments.")
@@ -190,4 +190,8 @@ def _packages(found: "Environment") -> str:
     if found.name in adapters.BUILT_IN:
         top = stated(adapters.find(found.name), "distribution")
     count = len(found.packages)
-    return f"{top} {found.packages[top]} and {count - 1} more" if top in found.packages else f"{count} packages"
+    return f"{top} {found.packages[top]} and {count - 1} more" if top in found.packages else _counted(count)
+
+
+def _counted(packages: int) -> str:
+    return f"{packages} package{'' if packages == 1 else 's'}"

@@ -122,7 +122,7 @@ def describe(folder: Path, dataset: Dataset, memory: object, embedder: object | 
         "embedder": _embedder(embedder),
         "k": k,
         "seeds": {"dataset": dataset.parameters.get("seed")},
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": datetime.now(UTC).isoformat(timespec="microseconds"),
         "packages": _versions(adapter["distribution"]),
         "git": _git(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -185,7 +185,10 @@ def read(folder: Path) -> Manifest:
     try:
         manifest = read_json(path, dict, "The run cannot be used: make it again in another folder.")
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{folder} is no run: it has no {MANIFEST}. `forget-eval run` or `bench` makes one.") from None
+        told = f"{folder} is no run: it has no {MANIFEST}"
+        if inside := _runs_inside(folder):
+            raise UserError(f"{told}, but holds runs. Name one of them: {', '.join(map(str, inside))}") from None
+        raise UserError(f"{told}. `forget-eval run` or `bench` makes one.") from None
     if "adapter" not in manifest:
         raise UserError(f"{path}: not the manifest of a run. A run is the folder that `forget-eval run --out` names.")
     manifest = _migrated(path, manifest)
@@ -235,6 +238,13 @@ def dataset_of(folder: Path, manifest: Manifest) -> tuple[str, str | None]:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Writes JSON that appears whole or not at all."""
     write_whole(path, (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def _runs_inside(folder: Path) -> list[Path]:
+    """The runs, and folders of repeats, inside a folder, by name."""
+    found = {path.parent for path in folder.glob(f"*/{TRANSCRIPTS}") if (path.parent / MANIFEST).exists()}
+    found |= {path.parent.parent for path in folder.glob(f"*/{REPEAT}*/{MANIFEST}")}
+    return sorted(found)
 
 
 def _begin(folder: Path, manifest: Manifest, force: bool) -> None:

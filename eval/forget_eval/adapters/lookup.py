@@ -102,7 +102,8 @@ def find(name: str, kinds: Sequence[Sequence[str]] = (MANDATORY,), also: Iterabl
         return plugged_in(plugins[name], kinds)
     if ":" in name:
         return _checked(name, fetch(name, "adapter"), kinds)
-    raise unknown("adapter", name, sorted({*BUILT_IN, *plugins, *also}))
+    known = unknown("adapter", name, sorted({*BUILT_IN, *plugins, *also}))
+    raise UserError(f"{known}\n    Of your own: mcp:FILE.toml for a server that speaks MCP, module:Class for a class.")
 
 
 def wants_embedder(adapter: type) -> bool:

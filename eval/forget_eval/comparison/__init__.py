@@ -67,9 +67,9 @@ def compare(folders: Sequence[Path], all_pairs: bool = False) -> Comparison:
             or runs of different datasets; the message names the content hashes.
     """
     folders = list(dict.fromkeys(folders))
+    manifests = {folder: _manifest(folder) for folder in folders}
     if len(folders) < 2:
         raise UserError("a comparison needs two runs: forget-eval compare BASELINE RUN")
-    manifests = {folder: _manifest(folder) for folder in folders}
     _require_one_dataset(manifests)
     task = manifests[folders[0]]["task"]
     summaries = {folder: scores.read_summary(folder) for folder in folders}

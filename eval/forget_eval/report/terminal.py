@@ -15,6 +15,7 @@ from forget_eval.report.results import Result, tallies
 
 _NAME = 10
 _CELL = 12  # of "100 [93–100]", and of "supersession"; a decimal place takes one more
+_NEEDS = 11  # of "an embedder"
 _NONE = "·"  # a zero in the long table, so that the other counts stand out
 _ENDINGS = {"n/a": "n/a", "error": "err"}  # statuses, and how they are headed
 
@@ -27,17 +28,27 @@ def print_report(groups: Sequence[Sequence[Result]]) -> None:
 
 
 def print_adapters(rows: Sequence[Row]) -> None:
-    """Prints the list of adapters, and below it the commands that get what is not installed, each on one line."""
+    """Prints the list of adapters; below it what needs more room, and the commands that get what is not installed."""
     table = console.table(gap=1)
     for heading in ("adapter", "package", "version", *catalogue.COLUMNS):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading not in ("adapter", "package"))
     for row in rows:
-        table.add_row(row.name, row.package or catalogue.BUILT_IN, _presence(row), *catalogue.entries(row))
+        *how, needs = catalogue.entries(row)
+        table.add_row(row.name, row.package or catalogue.BUILT_IN, _presence(row), *how, _short(needs))
     console.console().print(table)
-    if lacking := [row for row in rows if row.version is None and row.environment is None]:
+    if long := [row for row in rows if _short(row.needs) != row.needs]:
+        print("\nThese need more:")
+        for row in long:
+            print(f"  {row.name}: {row.needs}")
+    lacking = [row for row in rows if row.version is None and row.environment is None]
+    if lines := dict.fromkeys(line for row in lacking for line in row.install):
         print("\nTo get those that are not installed, in an environment of their own or into this Python:")
-        for row in lacking:
-            print("\n".join(f"  {line}" for line in row.install))
+        print("\n".join(f"  {line}" for line in lines))
+
+
+def _short(needs: str) -> str:
+    """What fits into a column beside the others."""
+    return needs if len(needs) <= _NEEDS else "see below"
 
 
 def _presence(row: Row) -> str:

@@ -6,13 +6,15 @@ const SIGNS = {
   stale: "●", lost: "○", leak: "◆", collateral: "▲", resurfaced: "↺", confirmed: "■", "alias leak": "◇",
   "n/a": "–", error: "!", unscored: "…",
 };
+const SYSTEMS_ALONE = "\u0000"; // a choice that no system can be called like
 
 class Explorer {
   constructor(root, data) {
     this.data = data;
     this.root = root;
     this.records = data.records.map((record, i) => ({ ...record, i, one: data.cases[record.case] }));
-    this.values = { system: (r) => data.systems[r.system], reason: (r) => r.reasons };
+    const kind = (r) => (data.controls.includes(r.system) ? [] : [SYSTEMS_ALONE]);
+    this.values = { system: (r) => [data.systems[r.system], ...kind(r)], reason: (r) => r.reasons };
     for (const facet of data.facets) this.values[facet] = (r) => r.one[facet];
     this.filters = {};
     this.build();
@@ -22,9 +24,11 @@ class Explorer {
   build() {
     this.search = make("input", { type: "search", autocomplete: "off", spellcheck: false });
     this.search.addEventListener("input", () => this.refresh());
+    const names = new Map([["", "all"], [SYSTEMS_ALONE, "all but controls"]]);
     const fields = [make("label", { className: "wide" }, "text in facts, questions and answers", this.search)];
     for (const facet of ["system", ...this.data.facets, "reason"]) {
-      this.filters[facet] = this.choice(["", ...this.options(facet)], (name) => name || "all");
+      const first = facet === "system" && this.hasBoth() ? [SYSTEMS_ALONE, ""] : [""];
+      this.filters[facet] = this.choice([...first, ...this.options(facet)], (name) => names.get(name) ?? name);
       fields.push(make("label", {}, facet, this.filters[facet]));
     }
     this.order = this.choice(["dataset", "system", "reason", "most reasons"], (name) => name);
@@ -46,6 +50,12 @@ class Explorer {
     const found = new Set(this.records.flatMap((record) => this.values[facet](record)));
     const order = facet === "system" ? this.data.systems : facet === "reason" ? Object.keys(this.data.meaning) : [...found];
     return order.filter((name) => found.has(name));
+  }
+
+  /** Whether the page is about systems that controls, which are rigged to fail, would hide. */
+  hasBoth() {
+    const { controls, systems } = this.data;
+    return controls.length < systems.length && this.records.some((record) => controls.includes(record.system));
   }
 
   meaning() {
@@ -79,7 +89,8 @@ class Explorer {
     this.found.sort((a, b) => key(a) - key(b) || a.i - b.i);
     const left = this.data.leftOut ? ` ${number(this.data.leftOut)} more are not on this page, which would be too large.` : "";
     const all = this.records.length;
-    this.count.textContent = (all ? `${number(this.found.length)} of ${number(all)} failures.` : "Nothing failed.") + left;
+    const which = this.filters.system.value === SYSTEMS_ALONE ? ", controls left out" : "";
+    this.count.textContent = (all ? `${number(this.found.length)} of ${number(all)} failures${which}.` : "Nothing failed.") + left;
     this.drawn = 0;
     this.list.replaceChildren();
     this.append(false);

@@ -76,6 +76,7 @@ def _written(group: Group, found: Found, texts: Texts) -> str:
         {
             "task": group.task,
             "systems": [result.label for result in group.results],
+            "controls": [i for i, result in enumerate(group.results) if result.control],
             "facets": columns,
             "meaning": words(group.task)["reason"],
             "leftOut": found.left_out,
