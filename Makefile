@@ -47,7 +47,7 @@ lint: venv
 	$(BIN)/mypy
 
 test: venv lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m 'not systems and not servers'
+	$(BIN)/pytest -n 2 --dist loadgroup --durations 30 -m 'not systems and not servers'
 
 test-systems: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
 test-systems: venv

@@ -49,7 +49,7 @@ def building(sizes: Sequence[int] = BUILDS) -> Iterator[Table]:
         rows.append(_built("126 items, both configs", 252, built, "30", "1,000"))
     columns = ("what", "seconds", "goal", "rows/s", "peak MB, all processes", "goal MB")
     yield Table("Building", columns, rows)
-    yield Table("Reading", ("what", "cases/s", "goal"), read)
+    yield Table("Reading", ("what", "cases/s, best of 3", "goal"), read)
 
 
 def _built(what: str, rows: int, taken: Taken, goal: str, goal_mb: str) -> Sequence[object]:
@@ -60,4 +60,5 @@ def _reading(folder: Path, cases: int) -> str:
     from forget_eval.data import open_dataset
 
     dataset = open_dataset(str(folder), "forgeteval", "en")
-    return f"{cases / seconds(lambda: deque(dataset.cases(), maxlen=0)):,.0f}"
+    took = min(seconds(lambda: deque(dataset.cases(), maxlen=0)) for _ in range(3))
+    return f"{cases / took:,.0f}"

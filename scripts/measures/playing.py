@@ -18,7 +18,7 @@ from .page import Table
 
 _FIRST = 5  # cases that warm a system up before its floor is measured
 _SHORT = 10.0  # seconds, within which the machine's other work shows
-_TIMES = 3  # that a command is run, of which the shortest time counts
+_TIMES = 2  # that a command is run, of which the shortest time counts
 _SHARE = 5  # of the cases one in so many is enough for the loop, which treats each alike
 _COLUMNS = (
     "system", "floor: embedding, s", "floor: system, s", "cold, s", "× floor", "warm, s",
