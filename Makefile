@@ -46,8 +46,9 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# A file stays in one process: its tests share what they have built and embedded, and one cluster is there at a time.
 test: venv lint
-	$(BIN)/pytest -n 2 --dist loadgroup --durations 30 -m 'not systems and not servers'
+	$(BIN)/pytest -n 2 --dist loadfile --durations 30 -m 'not systems and not servers'
 
 test-systems: export FORGET_EVAL_ENVS = $(CURDIR)/.envs
 test-systems: venv

@@ -59,7 +59,15 @@ class LeavesNowAndThen(Leaves):
 
 
 class OneANode(Store):
-    """Says of itself on which node it is."""
+    """Says of itself on which node it is, and plays nothing before it has been made on two."""
+
+    def __init__(self) -> None:
+        (FOLDER / f"made-{_node()}").touch()
+
+    def reset(self) -> None:
+        super().reset()
+        while len([*FOLDER.glob("made-*")]) < 2:
+            sleep(0.01)
 
     @property
     def configuration(self) -> dict[str, str]:

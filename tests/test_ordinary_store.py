@@ -20,8 +20,6 @@ from forget_datasets.verdicts import strict_reasons
 from forget_eval import embedding
 from forget_eval.embedding import Embedder
 
-pytestmark = pytest.mark.xdist_group("ordinary")  # they embed the same texts, which one process does once
-
 CASES = 200  # of each template
 TEMPLATES = 4 * len(FAMILIES)
 Vectors = dict[str, NDArray[np.float32]]

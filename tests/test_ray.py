@@ -1,4 +1,4 @@
-"""A cluster writes what one process writes, though a node of it is killed in the middle."""
+"""A cluster writes what one process writes, though a node of it is killed in the middle. One cluster at a time."""
 
 import json
 import os
@@ -28,8 +28,6 @@ from tests.transcript_lines import lines
 Built = tuple[Path, dict[str, Any]]
 Tree = Callable[[Path], dict[str, bytes]]
 Program = Callable[..., Any]
-
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time
 
 N = 50
 ODD = 23
