@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,12 @@ Built = tuple[Path, dict[str, Any]]
 
 ROOT = Path(__file__).parent.parent
 RAN_ON = "ran on"  # a property of test reports, which reach the summary from other processes too
+
+
+def pytest_configure() -> None:
+    """Has processes that tests start heed Ctrl-C, also where the tests themselves were started in the background."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

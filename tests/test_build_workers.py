@@ -137,11 +137,6 @@ def test_a_chunk_that_stands_elsewhere_is_told_from_its_ids() -> None:
     assert FAMILIES[0] == case.family
 
 
-def heeds_interrupts() -> None:
-    """A process that was started in the background takes no notice of them, and neither do its children."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_no_worker_outlives_its_build(how: signal.Signals, count: int, tmp_path: Path) -> None:
@@ -151,7 +146,6 @@ def test_no_worker_outlives_its_build(how: signal.Signals, count: int, tmp_path:
         [*command, "--workers", "2", "--out", str(tmp_path / "out")],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heeds_interrupts,
     )
     parent = psutil.Process(running.pid)
     deadline = time.monotonic() + 120

@@ -364,7 +364,7 @@ def test_all_end_with_the_run_and_what_is_written_is_whole(
     ready, _, _ = select.select(connections, [], [], 120)
     assert len(ready) == 1
     process.send_signal(sign)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=120)
     assert process.returncode == (130 if sign == signal.SIGINT else -signal.SIGKILL)
     assert heard(connections) == ["at\nclosed\n", "closed\n"]
     found = lines(tmp_path / "run")
