@@ -34,7 +34,9 @@ class Place:
     @property
     def is_local(self) -> bool:
         """Whether it is a folder of this machine."""
-        return "file" in (self._files.protocol if isinstance(self._files.protocol, tuple) else (self._files.protocol,))
+        from fsspec.implementations.local import LocalFileSystem
+
+        return isinstance(self._files, LocalFileSystem)
 
     def sizes(self) -> dict[str, int]:
         """The files, by their path within the folder, with their bytes; empty if there is no such folder.

@@ -339,7 +339,9 @@ def test_a_judge_of_other_transcripts_is_left_out_and_said_so(other: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("task", "options"), [("forgeteval", ()), ("membehave", ("--triplets", 1))], ids=["forgeteval", "membehave"]
+    ("task", "options"),
+    [("forgeteval", ()), ("forgeteval", ("--repeats", 2)), ("membehave", ("--triplets", 1))],
+    ids=["forgeteval", "repeats", "membehave"],
 )
 def test_one_more_system_joins_those_that_are_there(task: str, options: tuple[object, ...], tmp_path: Path) -> None:
     bench = ("bench", task, *options, "--out", tmp_path / "all")

@@ -296,7 +296,7 @@ def _places(task: str, wanted: "Shape", names: Sequence[str], out: Path | None) 
     """The folder that holds the dataset, and a run folder for each adapter; one more joins those that are there."""
     from forget_eval import runs
 
-    if out is not None and len(names) == 1 and not runs.hold_runs(out):
+    if out is not None and len(names) == 1 and not runs.is_shared(out):
         return out, [out]
     root = out or Path("runs", f"{task}-{wanted.label}")
     return root, [root / re.sub(r"[^\w.-]+", ".", name) for name in names]

@@ -186,8 +186,8 @@ def read(folder: Path) -> Manifest:
         manifest = read_json(path, dict, "The run cannot be used: make it again in another folder.")
     except (FileNotFoundError, NotADirectoryError):
         told = f"{folder} is no run: it has no {MANIFEST}"
-        if inside := _runs_inside(folder):
-            raise UserError(f"{told}, but holds runs. Name one of them: {', '.join(map(str, inside))}") from None
+        if found := inside(folder):
+            raise UserError(f"{told}, but holds runs. Name one of them: {', '.join(map(str, found))}") from None
         raise UserError(f"{told}. `forget-eval run` or `bench` makes one.") from None
     if "adapter" not in manifest:
         raise UserError(f"{path}: not the manifest of a run. A run is the folder that `forget-eval run --out` names.")
@@ -210,10 +210,16 @@ def repeat_folders(folder: Path, n: int) -> list[Path]:
     return [folder] if n == 1 else [folder / f"{REPEAT}{number}" for number in range(1, n + 1)]
 
 
-def hold_runs(folder: Path) -> bool:
-    """Whether there are runs of several systems in a folder, each in one of its own."""
-    found = folder.glob(f"*/{TRANSCRIPTS}")
-    return any(not path.parent.name.startswith(REPEAT) for path in found)
+def inside(folder: Path) -> list[Path]:
+    """The runs, and folders of repeats, that lie in folders of their own inside a folder, by name."""
+    found = {path.parent for path in folder.glob(f"*/{TRANSCRIPTS}") if (path.parent / MANIFEST).exists()}
+    found |= {path.parent.parent for path in folder.glob(f"*/{REPEAT}*/{MANIFEST}")}
+    return sorted(found)
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether the runs of several systems go into folders of their own inside a folder; repeats are of one system."""
+    return any(not found.name.startswith(REPEAT) for found in inside(folder))
 
 
 def repeats_in(folder: Path) -> list[Path]:
@@ -238,13 +244,6 @@ def dataset_of(folder: Path, manifest: Manifest) -> tuple[str, str | None]:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Writes JSON that appears whole or not at all."""
     write_whole(path, (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace"))
-
-
-def _runs_inside(folder: Path) -> list[Path]:
-    """The runs, and folders of repeats, inside a folder, by name."""
-    found = {path.parent for path in folder.glob(f"*/{TRANSCRIPTS}") if (path.parent / MANIFEST).exists()}
-    found |= {path.parent.parent for path in folder.glob(f"*/{REPEAT}*/{MANIFEST}")}
-    return sorted(found)
 
 
 def _begin(folder: Path, manifest: Manifest, force: bool) -> None:

@@ -232,7 +232,7 @@ def _places(
     from forget_eval.membehave.systems import is_control
 
     pairs = [(name, policy) for name in names for policy in (policies[:1] if is_control(name) else policies)]
-    if out is not None and len(pairs) == 1 and not runs.hold_runs(out):
+    if out is not None and len(pairs) == 1 and not runs.is_shared(out):
         return out, [Played(*pairs[0], out)]
     seeded = "" if seed in (None, _SEED) else f"-seed{seed}"
     extended = "" if options["config"] in (None, "default") else f"-{options['config']}"
