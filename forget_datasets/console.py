@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
-from forget_datasets.errors import DataFault, EnvironmentFault, UserError
+from forget_datasets.errors import PROGRAMMERS_WARNINGS, DataFault, EnvironmentFault, UserError
 
 DEBUG = "FORGET_DEBUG"
 """Environment variable: if it is set, an error that nobody foresaw shows its traceback."""
@@ -71,7 +71,7 @@ def _warn(
     program: str, hide: Callable[[str], str], message: Warning | str, category: type[Warning], *_: Any, **__: Any
 ) -> None:
     """Shows a warning, unless it is one that programmers send each other."""
-    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ResourceWarning):
+    if not issubclass(category, PROGRAMMERS_WARNINGS):
         _say(program, f"warning: {hide(str(message))}")
 
 

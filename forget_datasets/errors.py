@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+PROGRAMMERS_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ResourceWarning)
+"""What programmers send each other, and no command shows."""
+
 
 class UserError(Exception):
     """Bad input; the message says what was wrong and what to do. Commands exit with 2."""

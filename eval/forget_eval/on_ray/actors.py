@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from forget_datasets.errors import EnvironmentFault, UserError
+from forget_datasets.errors import PROGRAMMERS_WARNINGS, EnvironmentFault, UserError
 from forget_eval import __version__, adapters, guest
 from forget_eval.on_ray.shards import Shards
 from forget_eval.parallel import faults
@@ -109,7 +109,7 @@ class Player:
         """Notes down warnings, and what would end a run."""
 
         def note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-            if not issubclass(category, faults.PROGRAMMERS):
+            if not issubclass(category, PROGRAMMERS_WARNINGS):
                 said.warnings.append(str(message))
 
         before, warnings.showwarning = warnings.showwarning, note

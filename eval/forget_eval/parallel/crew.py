@@ -26,7 +26,7 @@ _START = (
     "import json, sys; job = json.loads(sys.argv[1]); sys.path[:] = job['path'];"
     " from forget_eval.parallel.player import main; main(job['pipe'])"
 )
-_LONGEST = 1 << 30  # bytes of a message; what a system writes into the socket would mostly be said to be longer
+_LONGEST = 1 << 30  # bytes of a message; text that a system writes into the socket is taken for a greater length
 _LOOK = 1.0  # seconds after which a silent player is looked at: what it has started may hold its socket open
 _TO_CLOSE = 60.0  # seconds that systems have to close at the end of a run
 _TO_STOP = 10.0  # and when the run was cut off

@@ -1,10 +1,7 @@
-"""What ends a run, said by the process that plays and raised by the run; and what is not passed on to the run."""
+"""What ends a run, said by the process that plays and raised by the run."""
 
 from forget_datasets.errors import EnvironmentFault, UserError
 from forget_eval import guest
-
-PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, ResourceWarning)
-"""Warnings that programmers send each other: one process shows none of them, and no player passes one on."""
 
 CUT_OFF = 74
 """The status with which a player exits that can no longer speak to the run, though the run is there."""

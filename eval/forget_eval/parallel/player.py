@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from time import sleep
 from typing import Any, NoReturn
 
-from forget_datasets.errors import UserError
+from forget_datasets.errors import PROGRAMMERS_WARNINGS, UserError
 from forget_eval import adapters, guest
 from forget_eval.parallel import faults
 from forget_eval.parallel.seats import Seat, Seated
@@ -152,7 +152,7 @@ class _Player:
         return vectors
 
     def _warn(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if not issubclass(category, faults.PROGRAMMERS):
+        if not issubclass(category, PROGRAMMERS_WARNINGS):
             self._say(b"w", str(message))
 
     def _receive(self) -> None:
